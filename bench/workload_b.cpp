@@ -80,8 +80,8 @@ WorkloadBCluster cluster_of(const WorkloadB& workload) {
 }
 
 Duration closed_form(const WorkloadBCluster& workload) {
-  return collective_cost(workload.cluster, workload.profile, DeviceId(0), workload.group,
-                         CollectiveKind::kAllReduce, kBuffer)
+  return collective_cost({workload.cluster, workload.profile, DeviceId(0), workload.group,
+                          CollectiveKind::kAllReduce, kBuffer})
       .time;
 }
 

@@ -27,15 +27,16 @@ struct Tier {
   double efficiency = 1;  // bytes of the algorithm on a GPU's link over the capacity of the link in that time
 };
 
-Tier inside(const NodeSpec& node, const Curve& curve, const GroupPlacement& group, CollectiveKind kind,
-            Bytes size) {
+Tier inside(const CollectiveRequest& request, const Curve& curve) {
+  const GroupPlacement& group = request.group;
   // An all-to-all sends to all n ranks, and only r - 1 of them are in the node.
-  const double factor = kind == CollectiveKind::kAllToAll
+  const double factor = request.kind == CollectiveKind::kAllToAll
                             ? static_cast<double>(group.ranks_per_node - 1) / group.ranks
-                            : bus_factor(kind, group.ranks_per_node);
+                            : bus_factor(request.kind, group.ranks_per_node);
+  const NodeSpec& node = request.cluster.node_spec_of(request.member);
   const Bandwidth link = node.nvlink > Bandwidth(0) ? node.nvlink : node.pcie;
   const double sent = curve.algorithm == "nvls" ? 1 / factor : 1;  // S in place of f*S
-  return {.time = time_of(curve, factor, size),
+  return {.time = time_of(curve, factor, request.size),
           .curve = curve,
           .efficiency = sent * curve.bus_rate / link.count()};
 }
@@ -51,20 +52,19 @@ Priced over_nodes(const NetworkWay& way, const Tier& node) {
           .node_efficiency = node.efficiency};
 }
 
-Priced price(const Cluster& cluster, const HardwareProfile& profile, DeviceId member,
-             const GroupPlacement& group, CollectiveKind kind, Bytes size) {
+Priced price(const CollectiveRequest& request) {
+  const auto& [cluster, profile, member, group, kind, size] = request;
   const NodeSpec& spec = cluster.node_spec_of(member);
   const int ranks = group.ranks_per_node;
-  const auto tier = [&](const Curve& curve) { return inside(spec, curve, group, kind, size); };
   if (group.nodes == 1) {
-    const Tier node = tier(in_node_curve(profile, spec, kind, ranks, size));
+    const Tier node = inside(request, in_node_curve(profile, spec, kind, ranks, size));
     return {node.time, node.curve.algorithm, node.curve.provenance, 1, node.efficiency};
   }
-  const Tier passing = ranks > 1 ? tier(passing_curve(profile, spec, kind, ranks, size)) : Tier{};
+  const Tier passing = ranks > 1 ? inside(request, passing_curve(profile, spec, kind, ranks, size)) : Tier{};
   std::optional<Priced> best;
-  for (const NetworkWay& way : network_ways(cluster, profile, member, group, kind, size)) {
+  for (const NetworkWay& way : network_ways(request)) {
     const bool nvls = way.algorithm == "nvls-tree";
-    const Priced priced = over_nodes(way, nvls ? tier(nvls_curve(profile, spec, ranks)) : passing);
+    const Priced priced = over_nodes(way, nvls ? inside(request, nvls_curve(profile, spec, ranks)) : passing);
     if (!best || priced.time.total() < best->time.total()) best = priced;
   }
   SC_CHECK(best, "there is a way between nodes");
@@ -78,22 +78,22 @@ double message_rate(const Cluster& cluster, DeviceId gpu, int concurrent) {
 
 }  // namespace
 
-CollectiveCost collective_cost(const Cluster& cluster, const HardwareProfile& profile, DeviceId member,
-                               const GroupPlacement& group, CollectiveKind kind, Bytes size) {
-  SC_CHECK(size >= Bytes(0), "a collective moves no negative bytes");
+CollectiveCost collective_cost(const CollectiveRequest& request) {
+  const GroupPlacement& group = request.group;
+  SC_CHECK(request.size >= Bytes(0), "a collective moves no negative bytes");
   SC_CHECK(group.nodes >= 1 && group.ranks_per_node >= 1 && group.groups_per_node >= 1 &&
                group.ranks >= group.nodes && group.ranks >= group.ranks_per_node &&
                group.least_ranks_per_node >= 1 && group.least_ranks_per_node <= group.ranks_per_node &&
                group.groups_per_rank >= 1,
            "a placement has a rank on every node");
-  if (group.ranks == 1 || size == Bytes(0)) return {};
+  if (group.ranks == 1 || request.size == Bytes(0)) return {};
 
-  const Priced best = price(cluster, profile, member, group, kind, size);
+  const Priced best = price(request);
   const Duration time = from_seconds(best.time.total());
   return {.time = time,
           .transfer = std::min(from_seconds(best.time.bytes), time),
           .algorithm = best.algorithm,
-          .relative_spread = profile.spread(best.provenance),
+          .relative_spread = request.profile.spread(best.provenance),
           .provenance = best.provenance,
           .network_efficiency = best.network_efficiency,
           .node_efficiency = best.node_efficiency};

@@ -76,6 +76,16 @@
 
 namespace stagecraft {
 
+// One collective of one group. It only refers to what it is made of, and lives no longer than a call.
+struct CollectiveRequest {
+  const Cluster& cluster;
+  const HardwareProfile& profile;
+  DeviceId member;  // any GPU of the group: its NICs and NVLinks are used
+  const GroupPlacement& group;
+  CollectiveKind kind;
+  Bytes size;
+};
+
 struct CollectiveCost {
   Duration time{};
   Duration transfer{};  // the transfer within `time`, which grows where links are shared; the rest is latency
@@ -92,12 +102,9 @@ struct CollectiveCost {
   double node_efficiency = 1;
 };
 
-// `member` is any GPU of the group; its NICs and NVLinks are used. In a group over different nodes ask one
-// member of each kind and take the slowest. throws InternalError on a negative size or an impossible
-// placement.
-[[nodiscard]] CollectiveCost collective_cost(const Cluster& cluster, const HardwareProfile& profile,
-                                             DeviceId member, const GroupPlacement& group,
-                                             CollectiveKind kind, Bytes size);
+// In a group over different nodes ask one member of each kind and take the slowest. throws InternalError on a
+// negative size or an impossible placement.
+[[nodiscard]] CollectiveCost collective_cost(const CollectiveRequest& request);
 
 // A message of `size` from each of `concurrent` GPUs of one node to its peer at the same time (the tensor
 // ranks of a stage).

@@ -25,14 +25,9 @@ struct Recipe {
   double passed_on = 0;
 };
 
-struct Request {
-  const Cluster& cluster;
-  const HardwareProfile& profile;
-  DeviceId member;
-  const GroupPlacement& group;
-  CollectiveKind kind;
-  double size;
-};
+double bytes_of(const CollectiveRequest& r) {
+  return static_cast<double>(r.size.count());
+}
 
 double ceil_log2(int nodes) {
   return std::bit_width(static_cast<unsigned>(nodes - 1));
@@ -45,23 +40,23 @@ double tree_volume(int nodes) {
   return nodes == 3 ? 1.5 : 2;
 }
 
-std::vector<Recipe> all_reduces(const Request& r) {
+std::vector<Recipe> all_reduces(const CollectiveRequest& r) {
   const GroupPlacement& group = r.group;
-  const double trees = tree_volume(group.nodes) * r.size, depth = 2 * ceil_log2(group.nodes);
+  const double trees = tree_volume(group.nodes) * bytes_of(r), depth = 2 * ceil_log2(group.nodes);
   // NCCL's estimate has no ring before NVLSTree from 1 MiB on, and smaller ones go down the tree.
   std::vector<Recipe> recipes;
   if (serves_nvls(r.profile, r.cluster.node_spec_of(r.member), group.least_ranks_per_node))
     recipes.push_back({"nvls-tree", trees, depth, 1, depth - 1});
   else
-    recipes.push_back({"ring", bus_factor(r.kind, group.ranks) * r.size, 2.0 * (group.nodes - 1)});
+    recipes.push_back({"ring", bus_factor(r.kind, group.ranks) * bytes_of(r), 2.0 * (group.nodes - 1)});
   recipes.push_back({"tree", trees, depth, group.nodes > 2 ? kNcclTreeShare : 1, depth - 1});
-  if (r.cluster.spec().fabric.sharp) recipes.push_back({"collnet", r.size, 2});
+  if (r.cluster.spec().fabric.sharp) recipes.push_back({"collnet", bytes_of(r), 2});
   return recipes;
 }
 
-std::vector<Recipe> gathers(const Request& r) {
+std::vector<Recipe> gathers(const CollectiveRequest& r) {
   const GroupPlacement& group = r.group;
-  const double bytes = bus_factor(r.kind, group.ranks) * r.size;
+  const double bytes = bus_factor(r.kind, group.ranks) * bytes_of(r);
   std::vector<Recipe> recipes = {{"ring", bytes, group.nodes - 1.0}};
   // Its latency in NCCL's estimate, log2(N)*14/3.5 + 2.8*n us, in steps of 14 us.
   if (group.ranks_per_node == 1)
@@ -71,12 +66,12 @@ std::vector<Recipe> gathers(const Request& r) {
 
 // Every rank sends by its own NIC, and the fewer are with it on its node, the more. The bytes that cross the
 // spine are counted as often as its uplinks are oversubscribed.
-Recipe all_to_all(const Request& r) {
+Recipe all_to_all(const CollectiveRequest& r) {
   const GroupPlacement& group = r.group;
   const FabricSpec& fabric = r.cluster.spec().fabric;
   const auto out_of = [&](std::int64_t together) {
     const auto others = static_cast<double>(std::max<std::int64_t>(0, group.ranks - together));
-    return group.least_ranks_per_node * r.size * others / group.ranks;
+    return group.least_ranks_per_node * bytes_of(r) * others / group.ranks;
   };
   double bytes = out_of(group.least_ranks_per_node);
   if (fabric.kind != FabricKind::kSingleSwitch) {
@@ -86,7 +81,7 @@ Recipe all_to_all(const Request& r) {
   return {"direct", bytes, group.nodes - 1.0};
 }
 
-std::vector<Recipe> recipes(const Request& request) {
+std::vector<Recipe> recipes(const CollectiveRequest& request) {
   switch (request.kind) {
     case CollectiveKind::kAllReduce:
       return all_reduces(request);
@@ -96,9 +91,9 @@ std::vector<Recipe> recipes(const Request& request) {
     case CollectiveKind::kAllToAll:
       return {all_to_all(request)};
     case CollectiveKind::kBroadcast:
-      return {{"ring", request.size, request.group.nodes - 1.0}};
+      return {{"ring", bytes_of(request), request.group.nodes - 1.0}};
     case CollectiveKind::kSendReceive:
-      return {{"direct", request.size, 0}};
+      return {{"direct", bytes_of(request), 0}};
   }
   SC_CHECK(false, "every kind of collective is listed");
   return {};
@@ -107,7 +102,7 @@ std::vector<Recipe> recipes(const Request& request) {
 // Bytes per second that the group gets out of its emptiest node. Senders of all groups share the node's
 // links; each sends through its own NIC and has an equal part. There are at most `ranks_per_node` senders per
 // group, and never more than GPUs. Where all GPUs send, the NIC that serves most of them decides.
-double raw_network(const Request& r) {
+double raw_network(const CollectiveRequest& r) {
   const GroupPlacement& group = r.group;
   const bool one_sender = r.kind == CollectiveKind::kSendReceive;
   const int gpus = r.cluster.gpus_in(r.cluster.node_of(r.member));
@@ -118,7 +113,7 @@ double raw_network(const Request& r) {
   return all / (parts * group.groups_per_rank);
 }
 
-double efficiency_of(const Request& r) {
+double efficiency_of(const CollectiveRequest& r) {
   const FabricSpec& fabric = r.cluster.spec().fabric;
   if (r.kind == CollectiveKind::kSendReceive) return fabric.point_to_point_efficiency;
   if (r.group.ranks_per_node == 1) return fabric.rail_efficiency.value_or(fabric.collective_efficiency);
@@ -133,18 +128,16 @@ double latency(const FabricSpec& fabric, CollectiveKind kind, double steps) {
 
 }  // namespace
 
-std::vector<NetworkWay> network_ways(const Cluster& cluster, const HardwareProfile& profile, DeviceId member,
-                                     const GroupPlacement& group, CollectiveKind kind, Bytes size) {
-  const Request request{cluster, profile, member, group, kind, static_cast<double>(size.count())};
-  const FabricSpec& fabric = cluster.spec().fabric;
+std::vector<NetworkWay> network_ways(const CollectiveRequest& request) {
+  const FabricSpec& fabric = request.cluster.spec().fabric;
   const double efficiency = efficiency_of(request);
   const double rate = raw_network(request);
   SC_CHECK(rate > 0, "a group over nodes has a network");
-  const double chunk = static_cast<double>(std::min(size, fabric.chunk).count());
+  const double chunk = static_cast<double>(std::min(request.size, fabric.chunk).count());
   std::vector<NetworkWay> ways;
   for (const Recipe& recipe : recipes(request))
     ways.push_back({.algorithm = recipe.algorithm,
-                    .latency = latency(fabric, kind, recipe.steps),
+                    .latency = latency(fabric, request.kind, recipe.steps),
                     .chunking = fabric.chunking * recipe.steps * to_seconds(fabric.step_latency),
                     .filling = recipe.passed_on * chunk / (rate * efficiency * recipe.share),
                     .bytes = recipe.bytes / (rate * efficiency * recipe.share),

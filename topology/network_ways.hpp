@@ -7,10 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "base/units.hpp"
-#include "calibrate/profile/hardware_profile.hpp"
-#include "topology/cluster.hpp"
-#include "topology/rank_mesh.hpp"
+#include "topology/collective.hpp"
 
 namespace stagecraft {
 
@@ -24,8 +21,6 @@ struct NetworkWay {
 };
 
 // The ways of a collective over the network, at least one. For groups over several nodes only.
-[[nodiscard]] std::vector<NetworkWay> network_ways(const Cluster& cluster, const HardwareProfile& profile,
-                                                   DeviceId member, const GroupPlacement& group,
-                                                   CollectiveKind kind, Bytes size);
+[[nodiscard]] std::vector<NetworkWay> network_ways(const CollectiveRequest& request);
 
 }  // namespace stagecraft

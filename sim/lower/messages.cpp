@@ -176,15 +176,15 @@ const CollectiveCost& CollectiveMemo::cost(const Cluster& cluster, const Hardwar
                                                 .placement = group.placement,
                                                 .kind = job.kind,
                                                 .size = job.size});
-  if (is_new) at->second = collective_cost(cluster, profile, member, group.placement, job.kind, job.size);
+  if (is_new) at->second = collective_cost({cluster, profile, member, group.placement, job.kind, job.size});
   return at->second;
 }
 
 CollectiveCost network_cost(const Network& network, const PlacedGroup& group, const CollectiveJob& job) {
   if (network.collectives != nullptr)
     return network.collectives->cost(network.cluster, network.profile, group, job);
-  return collective_cost(network.cluster, network.profile, device_of(group.member), group.placement, job.kind,
-                         job.size);
+  return collective_cost(
+      {network.cluster, network.profile, device_of(group.member), group.placement, job.kind, job.size});
 }
 
 PassPrice group_price(const Network& network, const std::vector<PlacedGroup>& groups,

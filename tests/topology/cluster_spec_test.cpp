@@ -104,7 +104,7 @@ double preset_over_curve(const char* node, const char* fabric, int nodes, Bytes 
   const Cluster cluster = round_cluster(nodes, fabric_preset(fabric), node_preset(node));
   const GroupPlacement all{.ranks = 8 * nodes, .nodes = nodes, .ranks_per_node = 8, .groups_per_node = 1};
   const CollectiveCost cost =
-      collective_cost(cluster, HardwareProfile{}, gpu(0), all, CollectiveKind::kAllReduce, size);
+      collective_cost({cluster, HardwareProfile{}, gpu(0), all, CollectiveKind::kAllReduce, size});
   return to_seconds(cost.time) / seconds;
 }
 

@@ -88,7 +88,7 @@ Errors errors_of(const Setting& setting, const NamedCurve& curve, Duration launc
   for (const CurvePoint& point : curve.points) {
     const Bytes size(static_cast<std::int64_t>(point.size));
     CollectiveCost cost =
-        collective_cost(setting.cluster, setting.profile, gpu(0), group, curve.group.kind, size);
+        collective_cost({setting.cluster, setting.profile, gpu(0), group, curve.group.kind, size});
     cost.time += launches;
     const double error = to_seconds(cost.time) / point.seconds - 1;
     std::cout << "    " << size.count() / 1024 << " KiB " << cost.algorithm << " "

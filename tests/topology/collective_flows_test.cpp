@@ -173,7 +173,7 @@ TEST(CollectiveLoads, TakeTheTimeOfTheClosedFormOnAnIdleNetwork) {
             const Cluster cluster = round_cluster(8, spec, node);
             for (const Bytes size : {64_KiB, 64_MiB, 1_GiB}) {
               const CollectiveCost cost =
-                  collective_cost(cluster, round_profile(), gpu(0), placement.group, kind, size);
+                  collective_cost({cluster, round_profile(), gpu(0), placement.group, kind, size});
               const auto loads = collective_loads(cluster, placement.members, kind, cost.algorithm, size);
               EXPECT_NEAR(busiest(cluster, loads, cost) / to_seconds(cost.transfer), 1, 0.01)
                   << placement.name << ", " << kCollectiveNames[static_cast<std::size_t>(kind)] << " by "
@@ -202,7 +202,7 @@ TEST(CollectiveLoads, OfUnevenGroupsTakeTheTimeOfTheClosedForm) {
                                         CollectiveKind::kReduceScatter, CollectiveKind::kAllToAll}) {
         const Cluster cluster = round_cluster(8, round_fabric(fabric));
         const CollectiveCost cost =
-            collective_cost(cluster, round_profile(), gpu(0), placement.group, kind, 64_MiB);
+            collective_cost({cluster, round_profile(), gpu(0), placement.group, kind, 64_MiB});
         const auto loads = collective_loads(cluster, placement.members, kind, cost.algorithm, 64_MiB);
         EXPECT_NEAR(busiest(cluster, loads, cost) / to_seconds(cost.transfer), 1, 0.02)
             << placement.name << ", " << kCollectiveNames[static_cast<std::size_t>(kind)] << " by "
@@ -229,7 +229,7 @@ TEST(CollectiveLoads, OfSwitchesThatAddTakeTheTimeOfTheClosedForm) {
       const Cluster cluster = round_cluster(8, round_fabric(), fast_node());
       const GroupPlacement group{8 * nodes, nodes, 8, 1};
       const CollectiveCost cost =
-          collective_cost(cluster, profile, gpu(0), group, CollectiveKind::kAllReduce, size);
+          collective_cost({cluster, profile, gpu(0), group, CollectiveKind::kAllReduce, size});
       EXPECT_EQ(cost.algorithm, nodes == 1 ? "nvls" : "nvls-tree");
       const auto loads =
           collective_loads(cluster, members(nodes, 8), CollectiveKind::kAllReduce, cost.algorithm, size);
@@ -247,7 +247,7 @@ TEST(Collective, OfTheSameGpusOverMoreNodesIsNeverFaster) {
       Duration before{};
       for (const int nodes : {1, 2, 4, 8}) {
         const GroupPlacement group{8, nodes, 8 / nodes, nodes};
-        const CollectiveCost now = collective_cost(cluster, round_profile(), gpu(0), group, kind, size);
+        const CollectiveCost now = collective_cost({cluster, round_profile(), gpu(0), group, kind, size});
         if (now.algorithm == "pat") continue;
         EXPECT_GE(now.time, before) << kCollectiveNames[static_cast<std::size_t>(kind)] << " over " << nodes
                                     << " of " << size.count();
