@@ -38,10 +38,6 @@ Diagnostic no_configuration(const std::string& name) {
           .message = "holds no configuration of DeepSpeed or GPT-NeoX"};
 }
 
-void add_unless_empty(Fragment& fragment, std::string key, Entries entries) {
-  if (!entries.empty()) fragment.entries.push_back(map_entry(std::move(key), std::move(entries)));
-}
-
 void add_cluster(Fragment& fragment, const ImportRequest& request, SettingsReader& reader) {
   if (!request.gpus) {
     fragment.missing.emplace_back(
@@ -63,7 +59,7 @@ void add_cluster(Fragment& fragment, const ImportRequest& request, SettingsReade
         Severity::kError, "cluster.nodes",
         fmt::format("{} GPUs are no whole number of nodes of {}", *request.gpus, request.node_gpus),
         "--gpus N");
-  add_unless_empty(fragment, "cluster", std::move(cluster));
+  add_section(fragment, "cluster", std::move(cluster));
 }
 
 std::string open_line(const SettingsReader& reader, const char* key, const char* value, const char* path) {
@@ -119,8 +115,8 @@ std::optional<Fragment> import_plain(SettingsReader& reader, const ImportRequest
   parallelism.push_back(entry("zero_stage", zero.stage, zero.source));
   if (const auto group = reader.integer("zero_optimization.mics_shard_size", -1); group && *group > 0)
     parallelism.push_back(entry("zero_group", *group, reader.source("zero_optimization.mics_shard_size")));
-  add_unless_empty(fragment, "parallelism", std::move(parallelism));
-  add_unless_empty(fragment, "training", training_of(reader, batch, zero, fragment));
+  add_section(fragment, "parallelism", std::move(parallelism));
+  add_section(fragment, "training", training_of(reader, batch, zero, fragment));
   if (zero.stage > 0 || reader.has("zero_optimization.overlap_comm")) {
     ImportSource source = reader.source("zero_optimization.overlap_comm");
     overlap.push_back(flag_entry("gradients", zero.overlaps_gradients, source));
@@ -128,9 +124,9 @@ std::optional<Fragment> import_plain(SettingsReader& reader, const ImportRequest
     if (zero.stage > 0)
       overlap.push_back(flag_entry("parameters", zero.stage == 3 && zero.overlaps_gradients, source));
   }
-  add_unless_empty(fragment, "overlap", std::move(overlap));
-  add_unless_empty(fragment, "options", std::move(options));
-  add_unless_empty(fragment, "offload", std::move(offload));
+  add_section(fragment, "overlap", std::move(overlap));
+  add_section(fragment, "options", std::move(options));
+  add_section(fragment, "offload", std::move(offload));
   read_optimizer(reader);
   fragment.ignored = reader.finish();
   fragment.assumed = reader.assumed;

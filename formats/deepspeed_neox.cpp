@@ -27,19 +27,19 @@ class NeoxImport {
     fragment_.head.push_back(fmt::format("From {}: a configuration of GPT-NeoX", reader_.file()));
     fragment_.entries.push_back(entry("stagecraft", 1, {}));
     read_degrees();
-    add("model", model());
+    add_section(fragment_, "model", model());
     if (complete_ && diagnostics_.error_count() == before)
       if (auto line = parameters_line(fragment_.entries.back().entries, reader_.file(), diagnostics_))
         fragment_.head.push_back(std::move(*line));
-    add("cluster", cluster());
+    add_section(fragment_, "cluster", cluster());
     zero_ = read_zero(reader_, options_, offload_);
-    add("parallelism", parallelism());
+    add_section(fragment_, "parallelism", parallelism());
     fragment_.entries.push_back(
         text_entry("schedule", "1f1b", {.comment = "DeepSpeed's pipeline engine", .where = {}}));
-    add("training", training());
-    add("overlap", overlap());
-    add("options", std::move(options_));
-    add("offload", std::move(offload_));
+    add_section(fragment_, "training", training());
+    add_section(fragment_, "overlap", overlap());
+    add_section(fragment_, "options", std::move(options_));
+    add_section(fragment_, "offload", std::move(offload_));
     read_optimizer(reader_);
     refuse_other_layers();
     fragment_.ignored = reader_.finish();
@@ -48,10 +48,6 @@ class NeoxImport {
   }
 
  private:
-  void add(std::string key, Entries entries) {
-    if (!entries.empty()) fragment_.entries.push_back(map_entry(std::move(key), std::move(entries)));
-  }
-
   std::int64_t required(std::string_view path) {
     const std::size_t before = diagnostics_.error_count();
     const auto value = reader_.integer(path, 1, kMaxCount);

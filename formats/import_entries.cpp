@@ -45,6 +45,10 @@ FragmentEntry map_entry(std::string key, std::vector<FragmentEntry> entries) {
   return map;
 }
 
+void add_section(Fragment& fragment, std::string key, Entries entries) {
+  if (!entries.empty()) fragment.entries.push_back(map_entry(std::move(key), std::move(entries)));
+}
+
 std::vector<std::string> wrapped(const std::string& title, const std::vector<std::string>& items) {
   std::vector<std::string> lines;
   std::string line = title;

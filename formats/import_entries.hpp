@@ -32,6 +32,8 @@ struct ImportSource {
 // A bare number with decimals.
 [[nodiscard]] FragmentEntry share_entry(std::string key, double value, const ImportSource& source);
 [[nodiscard]] FragmentEntry map_entry(std::string key, std::vector<FragmentEntry> entries);
+// Adds the mapping to the fragment, unless there is nothing in it.
+void add_section(Fragment& fragment, std::string key, Entries entries);
 // Lines of at most 100 characters of `items`, the first after `title`.
 [[nodiscard]] std::vector<std::string> wrapped(const std::string& title,
                                                const std::vector<std::string>& items);

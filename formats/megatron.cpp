@@ -18,10 +18,6 @@ bool has_key(const Entries& entries, std::string_view key) {
   return std::any_of(entries.begin(), entries.end(), [&](const FragmentEntry& e) { return e.key == key; });
 }
 
-void add_section(Fragment& fragment, std::string key, Entries entries) {
-  if (!entries.empty()) fragment.entries.push_back(map_entry(std::move(key), std::move(entries)));
-}
-
 double median(std::vector<double> values) {
   std::sort(values.begin(), values.end());
   const std::size_t half = values.size() / 2;
