@@ -38,6 +38,11 @@ namespace stagecraft {
 // breaks, escape sequences and text in another order, and none may reach a terminal.
 [[nodiscard]] std::string printable(std::string_view text);
 
+// The text without any of `blanks` at either end.
+[[nodiscard]] std::string_view trimmed(std::string_view text, std::string_view blanks = " \t");
+
+// The parts between separators: one more than there are separators, and any may be empty.
+[[nodiscard]] std::vector<std::string_view> split(std::string_view text, char separator);
 [[nodiscard]] std::string join(std::span<const std::string> items, std::string_view separator);
 
 // 3 to 4 significant digits with a unit that fits: "10.0 s", "314 ms", "1.25 us", "72.4 GiB", "312 TFLOP/s",

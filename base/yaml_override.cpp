@@ -12,13 +12,8 @@ namespace stagecraft {
 namespace {
 
 std::vector<std::string> split_at_dots(std::string_view path) {
-  std::vector<std::string> parts;
-  for (;;) {
-    const auto dot = path.find('.');
-    parts.emplace_back(path.substr(0, dot));
-    if (dot == std::string_view::npos) return parts;
-    path.remove_prefix(dot + 1);
-  }
+  const std::vector<std::string_view> parts = split(path, '.');
+  return {parts.begin(), parts.end()};
 }
 
 // Values from the command line have no line: the whole option is their place.

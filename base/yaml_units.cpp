@@ -34,12 +34,6 @@ constexpr std::array kByteUnits{
 constexpr std::array kBitUnits{Unit{"Mb", 1e6, 8}, Unit{"Gb", 1e9, 8}, Unit{"Tb", 1e12, 8}};
 constexpr std::array kFlopUnits{Unit{"GFLOP/s", 1e9}, Unit{"TFLOP/s", 1e12}, Unit{"PFLOP/s", 1e15}};
 
-std::string_view trimmed(std::string_view text) {
-  const auto first = text.find_first_not_of(" \t");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
-}
-
 // Digits at the front of `text`, with `_` allowed between two of them: "12_000" is 6 long.
 std::size_t digits_length(std::string_view text) {
   std::size_t at = 0;

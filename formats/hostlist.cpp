@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "base/text.hpp"
-#include "formats/input_text.hpp"
 
 namespace stagecraft {
 
@@ -29,16 +28,6 @@ std::int64_t value_of(std::string_view digits) {
   std::int64_t value = 0;
   for (const char digit : digits) value = 10 * value + (digit - '0');
   return value;
-}
-
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  for (;;) {
-    const std::size_t end = text.find(separator);
-    parts.push_back(text.substr(0, end));
-    if (end == std::string_view::npos) return parts;
-    text.remove_prefix(end + 1);
-  }
 }
 
 class Expander {

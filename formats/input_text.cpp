@@ -71,12 +71,6 @@ std::vector<std::string_view> lines_of(std::string_view text) {
   return lines;
 }
 
-std::string_view trimmed(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(" \t");
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
-}
-
 bool contains_any(std::string_view text, std::initializer_list<std::string_view> words) {
   return std::ranges::any_of(
       words, [&](std::string_view word) { return text.find(word) != std::string_view::npos; });

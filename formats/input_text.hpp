@@ -34,9 +34,6 @@ class TextPlaces {
 // The lines of a text, without their ends (LF or CRLF).
 [[nodiscard]] std::vector<std::string_view> lines_of(std::string_view text);
 
-// The text without blanks and tabs at either end.
-[[nodiscard]] std::string_view trimmed(std::string_view text);
-
 // Does the text contain one of the words?
 [[nodiscard]] bool contains_any(std::string_view text, std::initializer_list<std::string_view> words);
 

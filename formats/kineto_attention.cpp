@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <iterator>
 
+#include "base/text.hpp"
 #include "formats/input_text.hpp"
 #include "formats/kineto_arguments.hpp"
 

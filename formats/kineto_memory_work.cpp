@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/text.hpp"
 #include "formats/input_text.hpp"
 #include "formats/kineto_arguments.hpp"
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <vector>
 
 #include "base/text.hpp"
@@ -20,11 +19,8 @@ struct Values {
 Values values_of(const OptionSpec& option) {
   Values values{.words = {}, .files = option.argument == "FILE"};
   if (option.suggestions != nullptr) values.words = option.suggestions();
-  for (std::size_t begin = 0; begin < option.values.size();) {
-    const std::size_t end = std::min(option.values.find('|', begin), option.values.size());
-    values.words.emplace_back(option.values.substr(begin, end - begin));
-    begin = end + 1;
-  }
+  if (!option.values.empty())
+    for (const std::string_view word : split(option.values, '|')) values.words.emplace_back(word);
   return values;
 }
 

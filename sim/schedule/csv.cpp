@@ -8,6 +8,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/text.hpp"
 #include "base/utf8.hpp"
 #include "sim/schedule/notation.hpp"
 
@@ -35,22 +36,6 @@ struct Cell {
 };
 
 using Row = std::vector<Cell>;
-
-std::string_view trimmed(std::string_view text) {
-  const std::size_t begin = text.find_first_not_of(kCellBlanks);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(kCellBlanks) - begin + 1);
-}
-
-std::vector<std::string_view> split(std::string_view text, char separator) {
-  std::vector<std::string_view> parts;
-  while (true) {
-    const std::size_t end = text.find(separator);
-    parts.push_back(text.substr(0, end));
-    if (end == std::string_view::npos) return parts;
-    text.remove_prefix(end + 1);
-  }
-}
 
 std::optional<std::int32_t> whole_number(std::string_view text) {
   std::int32_t number = 0;
@@ -131,12 +116,12 @@ CellProblem located(std::size_t rank, const Cell& cell, ScheduleProblem problem)
 
 std::vector<Row> read_rows(std::string_view text, std::vector<CellProblem>& problems) {
   std::vector<std::string_view> lines = split(text, '\n');
-  while (!lines.empty() && trimmed(lines.back()).empty()) lines.pop_back();
+  while (!lines.empty() && trimmed(lines.back(), kCellBlanks).empty()) lines.pop_back();
   std::vector<Row> rows;
   for (const std::string_view line : lines) {
     Row row;
     for (const std::string_view part : split(line, ',')) {
-      const std::string_view words = trimmed(part);
+      const std::string_view words = trimmed(part, kCellBlanks);
       const std::string_view shown = words.empty() ? part : words;
       Cell cell{.number = static_cast<int>(row.size()) + 1,
                 .column = static_cast<int>(shown.data() - line.data()) + 1,

@@ -177,8 +177,6 @@ bool counts_divisors(std::string_view path) {
 
 std::vector<int> parse_gpu_counts(std::string_view text) {
   const auto count = [](std::string_view word) {
-    while (!word.empty() && word.front() == ' ') word.remove_prefix(1);
-    while (!word.empty() && word.back() == ' ') word.remove_suffix(1);
     const auto number = parse_integer(word);
     return number && *number >= 1 && *number <= kMostGpus ? static_cast<int>(*number) : 0;
   };
@@ -190,12 +188,7 @@ std::vector<int> parse_gpu_counts(std::string_view text) {
     counts.push_back(last);
     return counts;
   }
-  for (;;) {
-    const std::size_t comma = text.find(',');
-    counts.push_back(count(text.substr(0, comma)));
-    if (comma == std::string_view::npos) break;
-    text.remove_prefix(comma + 1);
-  }
+  for (const std::string_view word : split(text, ',')) counts.push_back(count(word));
   if (std::ranges::find(counts, 0) != counts.end()) return {};
   std::ranges::sort(counts);
   counts.erase(std::unique(counts.begin(), counts.end()), counts.end());

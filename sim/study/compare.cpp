@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/for_each_index.hpp"
+#include "base/text.hpp"
 #include "sim/scenario/library.hpp"
 #include "sim/schedule/schedule.hpp"
 #include "sim/simulate.hpp"
@@ -33,12 +34,6 @@ std::size_t next_comma(std::string_view text) {
     }
   }
   return std::string_view::npos;
-}
-
-std::string_view without_blanks(std::string_view text) {
-  const std::size_t first = text.find_first_not_of(' ');
-  if (first == std::string_view::npos) return {};
-  return text.substr(first, text.find_last_not_of(' ') - first + 1);
 }
 
 Outcome simulate_variant(const Variant& variant, Library& library) {
@@ -76,7 +71,7 @@ ParsedVary parse_vary(std::string_view text) {
   text.remove_prefix(equals + 1);
   for (;;) {
     const std::size_t comma = next_comma(text);
-    const std::string_view value = without_blanks(text.substr(0, comma));
+    const std::string_view value = trimmed(text.substr(0, comma), " ");
     if (value.empty()) return {.vary = {}, .mistake = "a value is empty"};
     parsed.vary.values.emplace_back(value);
     if (comma == std::string_view::npos) return parsed;

@@ -39,16 +39,8 @@ std::optional<Figure> figure_of(const std::string& text) {
 
 std::vector<std::string> split_paths(const std::string& key) {
   std::vector<std::string> paths;
-  std::string_view rest = key;
-  for (;;) {
-    const std::size_t comma = rest.find(',');
-    std::string_view path = rest.substr(0, comma);
-    const std::size_t first = path.find_first_not_of(' ');
-    const std::size_t last = path.find_last_not_of(' ');
-    paths.emplace_back(first == std::string_view::npos ? "" : path.substr(first, last - first + 1));
-    if (comma == std::string_view::npos) return paths;
-    rest.remove_prefix(comma + 1);
-  }
+  for (const std::string_view path : split(key, ',')) paths.emplace_back(trimmed(path, " "));
+  return paths;
 }
 
 // One entry of `vary`.

@@ -72,6 +72,20 @@ TEST(Suggest, NamesTheNearestOrListsAFewOrSaysNothing) {
   EXPECT_EQ(suggest("dgx", nodes), "one of dgx-h100, dgx-a100-40gb, dgx-a100-80gb, dgx-a1000");  // too many
 }
 
+TEST(Trimmed, LosesBlanksAtEitherEnd) {
+  EXPECT_EQ(trimmed(" \ta b\t "), "a b");
+  EXPECT_EQ(trimmed(" \ta", " "), "\ta");
+  EXPECT_EQ(trimmed(" \t"), "");
+  EXPECT_EQ(trimmed(""), "");
+}
+
+TEST(Split, HasOnePartMoreThanSeparators) {
+  using Parts = std::vector<std::string_view>;
+  EXPECT_EQ(split("a,b c", ','), (Parts{"a", "b c"}));
+  EXPECT_EQ(split(",a,", ','), (Parts{"", "a", ""}));
+  EXPECT_EQ(split("", ','), (Parts{""}));
+}
+
 TEST(InQuotes, CutsWhatIsLongButNeverInsideACharacter) {
   EXPECT_EQ(in_quotes("400"), "'400'");
   EXPECT_EQ(in_quotes(std::string(60, 'x')), "'" + std::string(60, 'x') + "'");
