@@ -38,6 +38,9 @@ namespace stagecraft {
 // breaks, escape sequences and text in another order, and none may reach a terminal.
 [[nodiscard]] std::string printable(std::string_view text);
 
+// The text in a cell of a table in Markdown: a '|' would end the cell.
+[[nodiscard]] std::string markdown_cell(std::string_view text);
+
 // The text without any of `blanks` at either end.
 [[nodiscard]] std::string_view trimmed(std::string_view text, std::string_view blanks = " \t");
 

@@ -30,16 +30,6 @@ std::vector<std::string> cannot_run(const Comparison& comparison) {
   return out;
 }
 
-// A cell of a GitHub table.
-std::string markdown_cell(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '|') out += '\\';
-    out += c;
-  }
-  return out;
-}
-
 std::string markdown_row(const std::vector<std::string>& cells) {
   std::string out = "|";
   for (const std::string& cell : cells) out += " " + markdown_cell(cell) + " |";

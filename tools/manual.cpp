@@ -90,21 +90,12 @@ std::string man_page() {
 
 // -------------------------------------------------------------- markdown
 
-std::string in_cell(std::string_view text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '|') out += '\\';
-    out += c;
-  }
-  return out;
-}
-
 std::string markdown_options(std::span<const OptionSpec> options) {
   std::string out = "| option | what it does |\n|---|---|\n";
   for (const OptionSpec& option : options) {
     out += fmt::format("| `--{}{}` | {} |\n", option.name,
                        option.argument.empty() ? "" : fmt::format(" {}", option.argument),
-                       in_cell(help_of(option)));
+                       markdown_cell(help_of(option)));
   }
   return out;
 }

@@ -86,6 +86,10 @@ TEST(Split, HasOnePartMoreThanSeparators) {
   EXPECT_EQ(split("", ','), (Parts{""}));
 }
 
+TEST(MarkdownCell, IsNotEndedByABar) {
+  EXPECT_EQ(markdown_cell("text|csv|"), "text\\|csv\\|");
+}
+
 TEST(InQuotes, CutsWhatIsLongButNeverInsideACharacter) {
   EXPECT_EQ(in_quotes("400"), "'400'");
   EXPECT_EQ(in_quotes(std::string(60, 'x')), "'" + std::string(60, 'x') + "'");
