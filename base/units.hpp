@@ -25,7 +25,8 @@ using Duration = std::chrono::duration<std::int64_t, std::nano>;
   return static_cast<double>(time.count()) / 1e9;
 }
 
-inline constexpr double kSecondsPerDay = 86'400, kSecondsPerYear = 365.25 * kSecondsPerDay;
+inline constexpr double kSecondsPerHour = 3600, kSecondsPerDay = 24 * kSecondsPerHour;
+inline constexpr double kSecondsPerYear = 365.25 * kSecondsPerDay;
 
 // `factor` >= 0 times as long: nearest nanosecond, halves away from zero; at most 127 years, which leaves room
 // for sums.

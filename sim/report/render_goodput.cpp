@@ -18,9 +18,9 @@ constexpr std::size_t kBar = 28;
 
 // Up to weeks: "12.3 min", "1.96 days".
 std::string span_of(double seconds) {
-  constexpr double kMinute = 60, kHour = 3600, kDay = 86'400;
-  if (seconds >= 2 * kDay) return fmt::format("{:.3g} days", seconds / kDay);
-  if (seconds >= 2 * kHour) return fmt::format("{:.3g} h", seconds / kHour);
+  constexpr double kMinute = 60;
+  if (seconds >= 2 * kSecondsPerDay) return fmt::format("{:.3g} days", seconds / kSecondsPerDay);
+  if (seconds >= 2 * kSecondsPerHour) return fmt::format("{:.3g} h", seconds / kSecondsPerHour);
   if (seconds >= 2 * kMinute) return fmt::format("{:.3g} min", seconds / kMinute);
   return human(from_seconds(seconds));
 }

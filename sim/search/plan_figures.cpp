@@ -4,15 +4,11 @@
 #include <map>
 #include <variant>
 
+#include "base/units.hpp"
 #include "models/operators.hpp"
 #include "sim/make_report.hpp"
 
 namespace stagecraft {
-namespace {
-
-constexpr double kSecondsPerHour = 3600;
-
-}  // namespace
 
 double PlanFigures::tokens(const RankedPlan& plan) const {
   return static_cast<double>(point(plan).global_batch * frame(plan).training.sequence_length);

@@ -13,7 +13,6 @@ namespace stagecraft {
 
 namespace {
 
-constexpr int kSecondsPerHour = 3600;
 constexpr std::uint32_t kDrawsPerRemoval = 2;   // does it happen, and at which second
 constexpr std::uint32_t kDrawsPerAddition = 4;  // the same, and the same for its own removal
 
@@ -60,7 +59,7 @@ class Market {
   [[nodiscard]] double chance(const std::array<double, 24>& table, std::uint32_t hour) const {
     return table[(static_cast<std::size_t>(law_.start_hour) + hour) % table.size()];
   }
-  static Duration start_of(std::uint32_t hour) { return std::chrono::seconds(kSecondsPerHour) * hour; }
+  static Duration start_of(std::uint32_t hour) { return std::chrono::hours(hour); }
 
   std::int32_t add(Duration time) {
     rows_.push_back({.time = time, .event = TraceEvent::kAdd, .node = next_});
@@ -71,7 +70,7 @@ class Market {
   // The second at which something of this chance happens, if it does: always two draws.
   static std::optional<int> second_of(Stream& draws, double chance) {
     const bool happens = draws.uniform() < chance;
-    const int second = draws.below(kSecondsPerHour);
+    const int second = draws.below(3600);
     return happens ? std::optional(second) : std::nullopt;
   }
 
