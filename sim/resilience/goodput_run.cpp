@@ -1,0 +1,195 @@
+#include "sim/resilience/goodput_run.hpp"
+
+#include <algorithm>
+#include <utility>
+#include <variant>
+
+#include "base/check.hpp"
+#include "sim/goodput/history.hpp"
+#include "sim/goodput/machines.hpp"
+#include "sim/goodput/memory_losses.hpp"
+#include "sim/goodput/restart_time.hpp"
+
+namespace stagecraft {
+namespace {
+
+// Where the scheduler replaces a lost node at once, its place is never empty and can fail again: the node is
+// back after a nanosecond. (Recorded traces are unchanged.)
+FailureSpec as_the_job_sees_it(const FailureSpec& spec) {
+  const PolicyKind kind = spec.policy.kind;
+  const bool restarts = kind == PolicyKind::kCheckpointRestart || kind == PolicyKind::kNone;
+  FailureSpec seen = spec;
+  if (!restarts || spec.policy.lost != LostNode::kReplaced) return seen;
+  const RepairSpec at_once{.kind = RepairKind::kConstant, .time = Duration(1), .times = {}, .file = {}};
+  seen.repair = at_once;
+  for (FailureProcess& process : seen.processes) {
+    for (Cause& cause : process.causes)
+      if (cause.repair) cause.repair = at_once;
+    if (auto* maintenance = std::get_if<Maintenance>(&process.law)) maintenance->duration = Duration(1);
+  }
+  return seen;
+}
+
+bool in_memory(const FailureSpec& spec) {
+  return spec.checkpoint.mode == CheckpointMode::kInMemory;
+}
+
+bool has_maintenance(const FailureSpec& spec) {
+  return std::ranges::any_of(spec.processes, [](const FailureProcess& process) {
+    return std::holds_alternative<Maintenance>(process.law);
+  });
+}
+
+// Does every failure of the job send it back to a checkpoint, and is their rate a formula? Where others train on,
+// or some failures are announced or recorded, how often it goes back is counted.
+bool goes_back_by_formula(const FailureSpec& spec) {
+  const PolicySpec& policy = spec.policy;
+  const bool always = policy.kind == PolicyKind::kCheckpointRestart || policy.kind == PolicyKind::kVaruna ||
+                      policy.kind == PolicyKind::kNone ||
+                      (policy.kind == PolicyKind::kHotSpares && policy.state == StateSource::kCheckpoint);
+  return always && !has_maintenance(spec) &&
+         std::ranges::none_of(spec.processes, [](const FailureProcess& process) {
+           return std::holds_alternative<TraceReplay>(process.law) ||
+                  std::holds_alternative<WeibullNodeFailures>(process.law) ||
+                  std::holds_alternative<WeibullClusterFailures>(process.law);
+         });
+}
+
+// Losses of work a second of training: half a one more than was seen, since none seen is not none.
+double losses_per_second(const GoodputResult& result) {
+  double training = 0;
+  for (const Bucket bucket : {Bucket::kProductive, Bucket::kDegraded, Bucket::kLostWork, Bucket::kCheckpoint})
+    training += result.buckets_s[static_cast<std::size_t>(bucket)];
+  const double losses = result.went_back + 0.5 / result.repeats;
+  return losses / std::max(training, 0.01 * to_seconds(result.horizon));
+}
+
+// Failures after which the job needs its checkpoint in storage, by formula.
+double failures_for_storage(const GoodputJob& job, const FailureSpec& spec, int nodes) {
+  if (!in_memory(spec)) return failures_per_second(spec, nodes);
+  const PolicySpec& policy = spec.policy;
+  const Duration restart =
+      policy.kind == PolicyKind::kHotSpares ? policy.swap : restart_time(policy.restart, job.plan().gpus());
+  return memory_losses_per_second(
+      spec, nodes,
+      {.copies = spec.checkpoint.copies,
+       .stall = restart + peer_transfer(job.costs),
+       .waits = policy.kind == PolicyKind::kCheckpointRestart && policy.lost == LostNode::kWaitedFor});
+}
+
+// A slow link lengthens steps by the simulated effect, not by its own factor.
+void price_slow_traffic(History& history, DegradedShapes& shapes) {
+  constexpr double kHardly = 1 + 1e-9;  // slow is more than 1
+  for (Incident& incident : history.incidents)
+    if (incident.kind == IncidentKind::kSlow && incident.part == SlowPart::kTraffic)
+      incident.factor = std::max(kHardly, shapes.slow_traffic(incident.factor));
+}
+
+GoodputSetup setup_of(GoodputJob& job, const FailureSpec& spec, bool describe) {
+  Diagnostics diagnostics;
+  std::optional<GoodputSetup> setup = set_up({.scenario = job.scenario,
+                                              .spec = spec,
+                                              .shapes = job.shapes,
+                                              .pipelines = job.pipelines,
+                                              .costs = job.costs,
+                                              .simulation = job.simulation,
+                                              .describe = describe},
+                                             diagnostics);
+  throw_located(job.scenario, diagnostics);
+  SC_CHECK(setup.has_value(), "a policy that is refused is refused with a reason");
+  return *std::move(setup);
+}
+
+// The interval that was given, or that the policy has in place of one that nobody gave.
+CheckpointSpec checkpoints_asked(const FailureSpec& spec, const GoodputSetup& setup) {
+  CheckpointSpec checkpoint = spec.checkpoint;
+  if (!setup.checkpoint_every) return checkpoint;
+  checkpoint.rule = IntervalRule::kSteps;
+  checkpoint.every_steps = *setup.checkpoint_every;
+  return checkpoint;
+}
+
+// Checkpoints for so many losses of work a second, where the policy makes any.
+void make_checkpoints(const GoodputJob& job, const CheckpointSpec& checkpoint, double failures_per_s,
+                      GoodputRun& ran) {
+  ran.failures_per_s = failures_per_s;
+  if (!ran.setup.checkpoints) return;
+  Diagnostics diagnostics;
+  ran.checkpointing = checkpointing_of(checkpoint,
+                                       {.costs = job.costs,
+                                        .nodes = ran.setup.nodes - ran.setup.spares,
+                                        .gpus = job.plan().gpus(),
+                                        .iteration = ran.setup.ideal.duration,
+                                        .failures_per_s = failures_per_s},
+                                       diagnostics);
+  throw_located(job.scenario, diagnostics);
+}
+
+GoodputResult repeated(GoodputJob& job, const FailureSpec& spec, const GoodputRun& ran,
+                       const GoodputRunRequest& request) {
+  const FailureSpec seen = as_the_job_sees_it(spec);
+  const HistoryFactory histories = [&](int repeat) {
+    History history = history_of(seen, ran.setup.nodes, request.seed, repeat);
+    price_slow_traffic(history, job.shapes);
+    return history;
+  };
+  const RepeatOptions options{.repeats = request.repeats, .threads = request.threads};
+  if (ran.setup.replay) return run_repeats(spec.horizon, histories, ran.setup.replay, options);
+  const JobSpec job_spec{.horizon = spec.horizon,
+                         .ideal = ran.setup.ideal,
+                         .checkpointing = ran.checkpointing,
+                         .slow_replicas = slow_replicas_of(job.shapes, spec.policy),
+                         .timeline = request.timeline};
+  return run_repeats(job_spec, histories, ran.setup.policy, options);
+}
+
+}  // namespace
+
+void throw_located(const Scenario& scenario, const Diagnostics& diagnostics) {
+  Diagnostics located;
+  for (Diagnostic diagnostic : diagnostics.items()) {
+    const std::string& path = diagnostic.path;
+    if (diagnostic.where.file.empty())
+      diagnostic.where = place_of(scenario, scenario.origins.contains(path) ? path : "failures");
+    located.add(std::move(diagnostic));
+  }
+  located.throw_if_errors();
+}
+
+GoodputRun run_goodput(GoodputJob& job, const FailureSpec& spec, const GoodputRunRequest& request) {
+  GoodputRun ran{.setup = setup_of(job, spec, request.describe),
+                 .checkpointing = {},
+                 .failures_per_s = {},
+                 .result = {}};
+  const CheckpointSpec checkpoint = checkpoints_asked(spec, ran.setup);
+  const double by_formula = failures_for_storage(job, spec, ran.setup.nodes - ran.setup.spares);
+  make_checkpoints(job, checkpoint, by_formula, ran);
+
+  const bool never = by_formula == 0 && !has_maintenance(spec);
+  const bool counts =
+      ran.checkpointing && !ran.setup.replay && !in_memory(spec) && !never && !goes_back_by_formula(spec);
+  const bool given = checkpoint.rule == IntervalRule::kTime || checkpoint.rule == IntervalRule::kSteps;
+  GoodputRunRequest pilot = request;
+  constexpr int kPilots = 2, kPilotRepeats = 8;
+  pilot.repeats = std::min(request.repeats, kPilotRepeats);
+  pilot.timeline = false;
+  for (int i = 0; counts && !given && i < kPilots; ++i)
+    make_checkpoints(job, checkpoint, losses_per_second(repeated(job, spec, ran, pilot)), ran);
+
+  ran.result = repeated(job, spec, ran, request);
+  if (counts && given) ran.failures_per_s = losses_per_second(ran.result);
+  return ran;
+}
+
+int most_nodes(const FailureSpec& spec, int nodes, std::uint64_t seed) {
+  const History history = history_of(as_the_job_sees_it(spec), nodes, seed, 0);
+  Machines machines(history.nodes, history.all_up_at_start);
+  std::size_t most = machines.in_order().size();
+  for (const Incident& incident : history.incidents) {
+    machines.apply(incident);
+    most = std::max(most, machines.in_order().size());
+  }
+  return static_cast<int>(most);
+}
+
+}  // namespace stagecraft

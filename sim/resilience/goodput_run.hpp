@@ -1,0 +1,66 @@
+// The repeats of a job with failures, and the checkpoints that it makes among them.
+//
+//   pilots  Where losses of work have no formula, a few repeats count them first, and the interval follows. An
+//           interval that was given stays, and the losses are those of the repeats themselves.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "base/diagnostic.hpp"
+#include "sim/goodput/failure_spec.hpp"
+#include "sim/goodput/run_repeats.hpp"
+#include "sim/resilience/checkpoint_times.hpp"
+#include "sim/resilience/degraded_shapes.hpp"
+#include "sim/resilience/job_costs.hpp"
+#include "sim/resilience/pipeline_times.hpp"
+#include "sim/resilience/policy_setup.hpp"
+#include "sim/scenario/scenario.hpp"
+#include "sim/simulate.hpp"
+
+namespace stagecraft {
+
+// All properties of the job that do not depend on failures and the policy.
+struct GoodputJob {
+  const Scenario& scenario;
+  Simulation simulation;
+  DegradedShapes shapes;
+  PipelineTimes pipelines;
+  JobCosts costs;
+
+  explicit GoodputJob(const Scenario& job)
+      : scenario(job),
+        simulation(simulate_in_full(job)),
+        shapes(job, simulation),
+        pipelines(job),
+        costs(job_costs(job, simulation)) {}
+
+  [[nodiscard]] const ParallelPlan& plan() const { return simulation.prepared.plan; }
+  [[nodiscard]] Duration iteration() const { return simulation.report.iteration_time; }
+};
+
+// What its repeats gave. The policies refer to the job.
+struct GoodputRun {
+  GoodputSetup setup;
+  std::optional<Checkpointing> checkpointing;
+  double failures_per_s = 0;  // failures per second that checkpoints in storage serve
+  GoodputResult result;
+};
+
+struct GoodputRunRequest {
+  std::uint64_t seed = 1;
+  int repeats = 1, threads = 1;
+  bool timeline = false, describe = false;
+};
+
+// throws ScenarioError where the policy or the checkpoints cannot be as `spec` asks.
+[[nodiscard]] GoodputRun run_goodput(GoodputJob& job, const FailureSpec& spec,
+                                     const GoodputRunRequest& request);
+
+// The most nodes that are up at once, in the first repeat.
+[[nodiscard]] int most_nodes(const FailureSpec& spec, int nodes, std::uint64_t seed);
+
+// throws ScenarioError where there are errors; what has no place yet gets that of its key, or of `failures`.
+void throw_located(const Scenario& scenario, const Diagnostics& diagnostics);
+
+}  // namespace stagecraft
