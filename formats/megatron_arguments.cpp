@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -415,8 +416,10 @@ class ArgvReader {
   }
 
   void stray(const Word& word) {
+    static constexpr std::string_view kLaunchers[] = {"torchrun", "python", "python3", "srun", "mpirun"};
+    if (std::ranges::find(kLaunchers, word.text) != std::end(kLaunchers)) return;
     if (word.unexpanded.empty()) {
-      // The program's name and its launcher may stand before the first option.
+      // The program's name may stand before the first option.
       diagnostics_.warning({.code = "stray-word",
                             .where = place(word),
                             .message = fmt::format("{} stands before the first option and is not read",
