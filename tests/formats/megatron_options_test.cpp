@@ -164,7 +164,7 @@ TEST(MegatronOptions, TheScriptEndsThoseOfTheLauncher) {
     const Import import = import_text(launcher + of_the_job);
     EXPECT_EQ(import.at("cluster.nodes"), "16") << launcher;
     EXPECT_EQ(import.at("parallelism.data"), "128") << launcher;
-    for (const char* word : {"pretrain_gpt", "torchrun", "python"})
+    for (const char* word : {"pretrain_gpt", "torchrun", "'python'"})
       EXPECT_THAT(import.messages, Not(Contains(HasSubstr(word)))) << launcher;
   }
   // The value of an option of Megatron-LM's own is none.
