@@ -19,14 +19,11 @@
 namespace stagecraft {
 namespace {
 
-using Job = GoodputJob;
-using Ran = GoodputRun;
-
 MeanInterval interval_of(const Statistic& statistic) {
   return {.mean = statistic.mean, .ci95 = statistic.ci95};
 }
 
-void fill_result(const Ran& ran, GoodputReport& report) {
+void fill_result(const GoodputRun& ran, GoodputReport& report) {
   const GoodputResult& result = ran.result;
   report.samples_per_s = interval_of(result.samples_per_s);
   double& high = report.samples_per_s.ci95[1];
@@ -50,7 +47,8 @@ void fill_result(const Ran& ran, GoodputReport& report) {
                    });
 }
 
-void fill_checkpoint(const Job& job, const FailureSpec& spec, const Ran& ran, GoodputReport& report) {
+void fill_checkpoint(const GoodputJob& job, const FailureSpec& spec, const GoodputRun& ran,
+                     GoodputReport& report) {
   if (!ran.checkpointing) {
     report.checkpoint.mode = "none";
     const std::int64_t every = spec.policy.checkpoint_every;
@@ -86,7 +84,7 @@ void fill_checkpoint(const Job& job, const FailureSpec& spec, const Ran& ran, Go
 }
 
 // The exact optimum for what a checkpoint costs.
-void advise_interval(const FailureSpec& spec, const Ran& ran, GoodputReport& report) {
+void advise_interval(const FailureSpec& spec, const GoodputRun& ran, GoodputReport& report) {
   if (!ran.checkpointing) return;
   const Checkpointing& times = *ran.checkpointing;
   const auto best = best_interval(times, ran.setup.ideal.duration, ran.failures_per_s);
@@ -100,7 +98,7 @@ void advise_interval(const FailureSpec& spec, const Ran& ran, GoodputReport& rep
 }
 
 // Nodes that are away at once are as many as there are failures during a repair, and under maintenance.
-void advise_spares(const FailureSpec& spec, const Ran& ran, GoodputReport& report) {
+void advise_spares(const FailureSpec& spec, const GoodputRun& ran, GoodputReport& report) {
   const int working = ran.setup.nodes - ran.setup.spares;
   const int pool = spares_for(spec, working);
   if (pool == ran.setup.spares || (pool == 0 && unavailable_share(spec, working) <= 0)) return;
@@ -182,7 +180,8 @@ std::string source_of(const Scenario& scenario, const std::string& path) {
   return "derived";
 }
 
-void fill_inputs(Job& job, const FailureSpec& spec, const GoodputOptions& options, GoodputReport& report) {
+void fill_inputs(GoodputJob& job, const FailureSpec& spec, const GoodputOptions& options,
+                 GoodputReport& report) {
   constexpr int kFewRepeats = 16;  // a comparison on the same failures needs no more
   constexpr double kMatters = 2e-4;
   const GoodputRunRequest request{
@@ -214,7 +213,8 @@ void fill_inputs(Job& job, const FailureSpec& spec, const GoodputOptions& option
 }
 
 // Reasons to doubt the answer.
-std::vector<std::string> doubts(const Job& job, const FailureSpec& spec, const Ran& ran, std::uint64_t seed) {
+std::vector<std::string> doubts(const GoodputJob& job, const FailureSpec& spec, const GoodputRun& ran,
+                                std::uint64_t seed) {
   std::vector<std::string> notes;
   if (!job.shapes.fits())
     notes.push_back("the job does not fit into memory: " + job.simulation.report.memory.shortage() +
@@ -238,7 +238,7 @@ std::vector<std::string> doubts(const Job& job, const FailureSpec& spec, const R
   return notes;
 }
 
-GoodputReport report_of(const Job& job, const FailureSpec& spec, const Ran& ran,
+GoodputReport report_of(const GoodputJob& job, const FailureSpec& spec, const GoodputRun& ran,
                         const GoodputOptions& options) {
   GoodputReport report;
   report.scenario = job.scenario.source;
@@ -298,13 +298,13 @@ GoodputReport predict_goodput(const Scenario& scenario, const GoodputOptions& op
   }
   refuse_what_one_iteration_has(scenario);
   const FailureSpec& spec = *scenario.failures;
-  Job job(scenario);
-  const Ran ran = run_goodput(job, spec,
-                              {.seed = options.seed,
-                               .repeats = spec.repeats,
-                               .threads = options.threads,
-                               .timeline = options.timeline,
-                               .describe = options.plan});
+  GoodputJob job(scenario);
+  const GoodputRun ran = run_goodput(job, spec,
+                                     {.seed = options.seed,
+                                      .repeats = spec.repeats,
+                                      .threads = options.threads,
+                                      .timeline = options.timeline,
+                                      .describe = options.plan});
   GoodputReport report = report_of(job, spec, ran, options);
   if (options.inputs) fill_inputs(job, spec, options, report);
   for (const Diagnostic& warning : scenario.warnings)
