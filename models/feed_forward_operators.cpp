@@ -42,6 +42,20 @@ FeedForward feed_forward(const FeedForwardNames& names, bool normed, std::int64_
                    .gradient = gathered_or(Fp8Source::kSixteenBit, shard)}};
 }
 
+// Up to the activation, with all columns of the up product or some of them.
+void add_up_forward(Ops& ops, const FeedForward& block, const Linear& up, const TransformerSpec& model,
+                    const Shard& shard) {
+  add_gather(ops,
+             {.name = block.names.gather,
+              .what = block.normed ? GatherOf::kNormedInput : GatherOf::kInput,
+              .width = model.hidden,
+              .beside = beside_next_gemm(shard)},
+             shard);
+  add_forward(ops, up, shard);
+  add_memory(ops, block.names.activation, block.down.tokens * block.down.in,
+             activation_traffic(model, shard).forward, shard);
+}
+
 }  // namespace
 
 const Elementwise& activation_traffic(const TransformerSpec& model, const Shard& shard) {
@@ -61,15 +75,7 @@ FeedForward shared_feed_forward(const TransformerSpec& model, const Shard& shard
 
 void add_feed_forward_up(Ops& ops, const FeedForward& block, const TransformerSpec& model,
                          const Shard& shard) {
-  add_gather(ops,
-             {.name = block.names.gather,
-              .what = block.normed ? GatherOf::kNormedInput : GatherOf::kInput,
-              .width = model.hidden,
-              .beside = beside_next_gemm(shard)},
-             shard);
-  add_forward(ops, block.up, shard);
-  add_memory(ops, block.names.activation, block.down.tokens * block.down.in,
-             activation_traffic(model, shard).forward, shard);
+  add_up_forward(ops, block, block.up, model, shard);
 }
 
 void add_feed_forward_down(Ops& ops, const FeedForward& block, const TransformerSpec& model,
@@ -87,15 +93,7 @@ void add_first_product_forward(Ops& ops, const FeedForward& block, const Transfo
                                const Shard& shard) {
   Linear first = block.up;
   if (model.activation == Activation::kSwiglu) first.out -= block.down.in;
-  add_gather(ops,
-             {.name = block.names.gather,
-              .what = block.normed ? GatherOf::kNormedInput : GatherOf::kInput,
-              .width = model.hidden,
-              .beside = beside_next_gemm(shard)},
-             shard);
-  add_forward(ops, first, shard);
-  add_memory(ops, block.names.activation, block.down.tokens * block.down.in,
-             activation_traffic(model, shard).forward, shard);
+  add_up_forward(ops, block, first, model, shard);
 }
 
 // Under sequence parallelism both gradients of a row-parallel weight wait for the all-gather of dY. The input

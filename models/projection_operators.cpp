@@ -52,20 +52,30 @@ void add_rope(Ops& ops, MemoryPass pass, const TransformerSpec& model, const Sha
   add_memory(ops, "rope", shard.tokens() * (w.query + w.key_value), pass, shard);
 }
 
-void add_grouped_forward(Ops& ops, const TransformerSpec& model, const Shard& shard) {
+// Products of the gathered input: all of QKV, or some of it.
+void add_gathered_forward(Ops& ops, const Linear& products, const TransformerSpec& model,
+                          const Shard& shard) {
   add_gather(ops,
              {.name = "qkv gather",
               .what = GatherOf::kNormedInput,
               .width = model.hidden,
               .beside = beside_next_gemm(shard)},
              shard);
-  add_forward(ops, qkv(model, shard), shard);
-  add_split(ops, model, shard);
+  add_forward(ops, products, shard);
+}
+
+void add_head_norms_and_rope(Ops& ops, const TransformerSpec& model, const Shard& shard) {
   if (model.qk_norm) {
     add_norm_forward(ops, query_norm(model, shard), model, shard);
     add_norm_forward(ops, key_norm(model, shard), model, shard);
   }
   add_rope(ops, kRopeTraffic.of(shard).forward, model, shard);
+}
+
+void add_grouped_forward(Ops& ops, const TransformerSpec& model, const Shard& shard) {
+  add_gathered_forward(ops, qkv(model, shard), model, shard);
+  add_split(ops, model, shard);
+  add_head_norms_and_rope(ops, model, shard);
 }
 
 void add_grouped_input_gradient(Ops& ops, const TransformerSpec& model, const Shard& shard) {
@@ -218,18 +228,8 @@ void add_query_value_forward(Ops& ops, const TransformerSpec& model, const Shard
   const Widths w = widths(model, shard.tensor);
   Linear products = qkv(model, shard);
   products.out -= w.key_value;
-  add_gather(ops,
-             {.name = "qkv gather",
-              .what = GatherOf::kNormedInput,
-              .width = model.hidden,
-              .beside = beside_next_gemm(shard)},
-             shard);
-  add_forward(ops, products, shard);
-  if (model.qk_norm) {
-    add_norm_forward(ops, query_norm(model, shard), model, shard);
-    add_norm_forward(ops, key_norm(model, shard), model, shard);
-  }
-  add_rope(ops, kRopeTraffic.of(shard).forward, model, shard);
+  add_gathered_forward(ops, products, model, shard);
+  add_head_norms_and_rope(ops, model, shard);
 }
 
 void add_query_key_value_input_gradient(Ops& ops, const TransformerSpec& model, const Shard& shard) {
