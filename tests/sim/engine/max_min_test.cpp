@@ -6,7 +6,7 @@
 #include <map>
 #include <random>
 
-#include "tests/random_cases.hpp"
+#include "tests/sampling.hpp"
 
 namespace stagecraft {
 namespace {
@@ -186,7 +186,7 @@ void expect_filled(const MaxMin& network, const std::vector<double>& capacities,
 // Oracle: 2,000 systems, in each of which transfers come, go and change their caps for 40 steps of up to
 // three changes; after each the rates are those of filling from nothing.
 TEST(MaxMin, AgreesWithFillingFromNothingWhateverCameAndWent) {
-  for (std::uint64_t seed = 0; seed < static_cast<std::uint64_t>(random_cases(2'000)); ++seed) {
+  for (std::uint64_t seed = 0; seed < static_cast<std::uint64_t>(sampled_count(2'000)); ++seed) {
     SCOPED_TRACE(testing::Message() << "seed=" << seed);
     RandomSystem system(seed);
     MaxMin network(links_of(system.capacities));
@@ -221,7 +221,7 @@ TEST(MaxMin, AgreesWithFillingFromNothingWhateverCameAndWent) {
 
 // Links get other capacities, after what came and went at that instant and before caps change.
 TEST(MaxMin, AgreesWithFillingFromNothingWhateverLinksBecome) {
-  for (std::uint64_t seed = 0; seed < static_cast<std::uint64_t>(random_cases(2'000)); ++seed) {
+  for (std::uint64_t seed = 0; seed < static_cast<std::uint64_t>(sampled_count(2'000)); ++seed) {
     SCOPED_TRACE(testing::Message() << "seed=" << seed);
     RandomSystem system(seed);
     MaxMin network(links_of(system.capacities));

@@ -16,7 +16,7 @@
 #include "sim/goodput/policies/recycle.hpp"
 #include "sim/goodput/policies/varuna.hpp"
 #include "sim/goodput/run_repeats.hpp"
-#include "tests/random_cases.hpp"
+#include "tests/sampling.hpp"
 #include "tests/sim/goodput/made_job.hpp"
 #include "tests/sim/goodput/random_history.hpp"
 
@@ -128,7 +128,7 @@ Tale random_tale(int seed) {
 }
 
 TEST(JobProperty, SkippingStepsTellsTheSameTaleAsTellingThemAll) {
-  for (int seed = 0; seed < random_cases(20'000); ++seed) {
+  for (int seed = 0; seed < sampled_count(20'000); ++seed) {
     const Tale tale = random_tale(seed);
     const Told told = Narrator(tale).tell();
     const Checkpointing how{.mode = tale.persist > 0 ? CheckpointMode::kAsync : CheckpointMode::kSync,
@@ -281,7 +281,7 @@ std::unique_ptr<Policy> random_policy(Dice& dice, int nodes, std::int64_t step) 
 
 // Every instant is in one bucket, and every sample comes from a step that was trained and never undone.
 TEST(JobProperty, TimeAndSamplesAddUpWhateverHappens) {
-  for (int seed = 0; seed < random_cases(30'000); ++seed) {
+  for (int seed = 0; seed < sampled_count(30'000); ++seed) {
     SCOPED_TRACE(testing::Message() << "seed " << seed);
     Dice dice(seed);
     const std::int64_t horizon = dice.between(1, 600), step = dice.between(1, 12);
@@ -319,7 +319,7 @@ TEST(JobProperty, TimeAndSamplesAddUpWhateverHappens) {
 
 // Nobody beats free instant recovery: the time average of X(n(t)), here of n nodes' n samples a step.
 TEST(JobProperty, NobodyBeatsFreeInstantRecovery) {
-  for (int seed = 0; seed < random_cases(5'000); ++seed) {
+  for (int seed = 0; seed < sampled_count(5'000); ++seed) {
     Dice dice(seed);
     const std::int64_t horizon = dice.between(100, 600), step = dice.between(1, 12);
     const History history = made::random_history(dice, dice.between(1, 9), horizon, 40);

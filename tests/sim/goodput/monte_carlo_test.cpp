@@ -11,7 +11,7 @@
 #include "sim/goodput/policies/elastic.hpp"
 #include "sim/goodput/random.hpp"
 #include "sim/goodput/run_repeats.hpp"
-#include "tests/random_cases.hpp"
+#include "tests/sampling.hpp"
 #include "tests/sim/goodput/analytic_oracles.hpp"
 #include "tests/sim/goodput/made_job.hpp"
 
@@ -153,7 +153,7 @@ TEST(MonteCarlo, ElasticCyclesOfTheOracleFile) {
 
 // Nodes lost at once, uniformly: how often a group of m survives.
 TEST(MonteCarlo, RecoverableFromPeersOfTheOracleFile) {
-  constexpr int kTrials = random_cases(100'000);
+  constexpr int kTrials = sampled_count(100'000);
   for (const YamlNode& row : oracles::rows("recoverable_from_peer_memory")) {
     SCOPED_TRACE(testing::Message() << "line " << row.where.line);
     const int nodes = integer(row, "N"), lost = integer(row, "k");

@@ -14,7 +14,7 @@
 #include "sim/schedule/play.hpp"
 #include "sim/schedule/schedule.hpp"
 #include "sim/schedule/unrolled.hpp"
-#include "tests/random_cases.hpp"
+#include "tests/sampling.hpp"
 
 namespace stagecraft {
 namespace {
@@ -33,7 +33,7 @@ std::vector<PipelineShape> legal_shapes(const ScheduleKind& kind, int most_ranks
           const PipelineShape shape{.ranks = p, .micro_batches = m, .chunks = v, .group = n};
           if (!kind.constraint(shape)) shapes.push_back(shape);
         }
-  return shapes;
+  return sampled(std::move(shapes));
 }
 
 ScheduleCosts uniform(const StageCosts& stage, std::int64_t message = 0) {
@@ -73,7 +73,7 @@ TEST_P(EveryForm, IsTheBubbleOfTheOrderWhereverItSpeaks) {
     }
   }
   if (kind().bubble != nullptr) {
-    EXPECT_GE(spoken, 25);
+    EXPECT_GE(spoken, sampled_count(25));
   }
 }
 
@@ -214,7 +214,7 @@ TEST(MessageTime, RanksSchedulesAsTheTableOfFourRanksSays) {
 // never gets shorter when one cost grows. 10,000 sizes and costs a schedule, from a fixed seed.
 class AnySize : public testing::TestWithParam<std::size_t> {
  protected:
-  static constexpr int kCases = random_cases(10'000);
+  static constexpr int kCases = sampled_count(10'000);
   const ScheduleKind& kind() const { return schedule_kinds()[GetParam()]; }
   int between(int least, int most) { return std::uniform_int_distribution<int>(least, most)(random_); }
 
@@ -271,7 +271,7 @@ TEST_P(AnySize, IsReachedFromAnIllegalOneByFollowingTheHints) {
   const std::regex number(
       "([0-9]+) or (?:[0-9]+ |more )?(micro-batches|chunks a rank|ranks)|([0-9]+) (micro-batches|chunks a "
       "rank|ranks)");
-  for (int i = 0; i < random_cases(2'000); ++i) {
+  for (int i = 0; i < sampled_count(2'000); ++i) {
     PipelineShape shape{.ranks = between(1, 9),
                         .micro_batches = between(1, 40),
                         .chunks = between(1, kind().chunked ? 5 : 1),

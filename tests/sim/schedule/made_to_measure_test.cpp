@@ -14,7 +14,7 @@
 #include "sim/schedule/v_schedules.hpp"
 #include "sim/schedule/zb_auto.hpp"
 #include "sim/schedule/zb_v_auto.hpp"
-#include "tests/random_cases.hpp"
+#include "tests/sampling.hpp"
 #include "tests/sim/schedule/order_files.hpp"
 
 namespace stagecraft {
@@ -56,7 +56,7 @@ int peak_of(const Schedule& schedule) {
 // Property: 10,000 random sizes, costs and limits.
 TEST(ZeroBubbleRules, GiveAValidOrderWithinTheLimitForAnyCosts) {
   Random random(1);
-  for (int i = 0; i < random_cases(10'000); ++i) {
+  for (int i = 0; i < sampled_count(10'000); ++i) {
     const PipelineShape shape{.ranks = pick(random, 1, 6), .micro_batches = pick(random, 1, 12)};
     const ScheduleCosts costs = random_costs(random, shape);
     const Schedule schedule = zb_2p(shape, costs);
@@ -69,7 +69,7 @@ TEST(ZeroBubbleRules, GiveAValidOrderWithinTheLimitForAnyCosts) {
 
 TEST(ZeroBubbleVRules, GiveAValidOrderWithinTheLimitForAnyCosts) {
   Random random(2);
-  for (int i = 0; i < random_cases(10'000); ++i) {
+  for (int i = 0; i < sampled_count(10'000); ++i) {
     const PipelineShape shape{.ranks = pick(random, 1, 4), .micro_batches = pick(random, 1, 7), .chunks = 2};
     const ScheduleCosts costs = random_costs(random, shape);
     const auto schedule = zb_v_auto(SplitPipeline::of(shape, Placement::kV, costs, 2 * shape.ranks));
@@ -234,7 +234,7 @@ INSTANTIATE_TEST_SUITE_P(Orders, PublishedOrder, testing::ValuesIn(all_order_fil
 TEST(Hanayo, IsNoLongerThanItsOrderForPassesThatLastAlike) {
   Random random(7);
   const ScheduleKind& kind = *find_schedule("hanayo");
-  for (int i = 0; i < random_cases(200); ++i) {
+  for (int i = 0; i < sampled_count(200); ++i) {
     const PipelineShape shape{
         .ranks = pick(random, 1, 8), .micro_batches = pick(random, 1, 10), .chunks = 2 * pick(random, 1, 2)};
     ScheduleCosts costs = random_costs(random, shape);

@@ -2,8 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <iterator>
+#include <utility>
 
 #include "sim/schedule/schedule.hpp"
+#include "tests/sampling.hpp"
 
 namespace stagecraft {
 namespace {
@@ -25,7 +28,7 @@ std::vector<PipelineShape> all_shapes(const ScheduleKind& kind) {
       for (int v = 1; v <= (kind.chunked ? kMostChunks : 1); ++v)
         for (int n = 0; n <= (kind.grouped ? kMostMicroBatches : 0); ++n)
           shapes.push_back({.ranks = p, .micro_batches = m, .chunks = v, .group = n});
-  return shapes;
+  return sampled(std::move(shapes));
 }
 
 std::vector<PipelineShape> legal_shapes(const ScheduleKind& kind) {
@@ -60,7 +63,7 @@ class EverySchedule : public testing::TestWithParam<std::size_t> {
 
 TEST_P(EverySchedule, IsValidForEveryLegalShape) {
   const auto shapes = legal_shapes(kind());
-  EXPECT_GE(shapes.size(), 40u);
+  EXPECT_GE(std::ssize(shapes), sampled_count(40));
   for (const PipelineShape& shape : shapes) {
     SCOPED_TRACE(name_of(shape));
     const Schedule schedule = generate(kind(), shape);
@@ -170,7 +173,7 @@ TEST(Interleaved, OffersOnlyWhatIsLegal) {
       at = problem->hint.find_first_of("0123456789", at + digits);
     }
   }
-  EXPECT_GT(offers, 1000);
+  EXPECT_GT(offers, sampled_count(1000));
 }
 
 // Closed form where the last group is whole and the pipeline is full; it bounds every other shape.

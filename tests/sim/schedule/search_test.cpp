@@ -13,7 +13,7 @@
 
 #include "sim/schedule/exact_search.hpp"
 #include "sim/schedule/words.hpp"
-#include "tests/random_cases.hpp"
+#include "tests/sampling.hpp"
 
 namespace stagecraft {
 namespace {
@@ -87,7 +87,7 @@ TEST(ExactSearch, FindsTheShortestOfAllOrders) {
                                 {{.ranks = 1, .micro_batches = 2, .chunks = 2}, Placement::kV},
                                 {{.ranks = 2, .micro_batches = 1, .chunks = 2}, Placement::kLoop},
                                 {{.ranks = 2, .micro_batches = 1, .chunks = 2}, Placement::kV}};
-  for (int i = 0; i < random_cases(300); ++i) {
+  for (int i = 0; i < sampled_count(300); ++i) {
     const Size& size = sizes[static_cast<std::size_t>(i) % sizes.size()];
     const SearchProblem problem = problem_of(random_request(random, size.shape, size.placement));
     const std::int64_t shortest = shortest_of_all(problem);
@@ -151,7 +151,7 @@ TEST(Search, ProvesItsOrdersOnSmallVs) {
 // than the bound; and the same order when it is asked again, or when all costs are seven times as large.
 TEST(Search, IsSoundForAnyRequest) {
   Random random(15);
-  for (int i = 0; i < random_cases(200); ++i) {
+  for (int i = 0; i < sampled_count(200); ++i) {
     const int way = pick(random, 0, 2);
     const PipelineShape shape{.ranks = pick(random, 1, 6),
                               .micro_batches = pick(random, 1, 12),

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "tests/sampling.hpp"
 #include "tests/sim/simulate/scenarios.hpp"
 
 namespace stagecraft {
@@ -173,6 +174,7 @@ void for_each_in_axes(const std::function<void(const std::string& name, const Sc
                                       "training: {global_batch_size: 8, sequence_length: 2048}\n");
     for (const Degrees& degrees : all_degrees()) {
       Draw draw(++seed);
+      if (!is_sampled(seed)) continue;
       const Scenario scenario = drawn(base, degrees, draw);
       visit(name_of(family, scenario), scenario);
     }

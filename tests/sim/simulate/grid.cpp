@@ -1,5 +1,6 @@
 #include "tests/sim/simulate/grid.hpp"
 
+#include "tests/sampling.hpp"
 #include "tests/sim/simulate/scenarios.hpp"
 
 namespace stagecraft {
@@ -86,9 +87,11 @@ Scenario place(Scenario scenario, const Layout& layout, const Switches& switches
 }  // namespace
 
 void for_each_in_grid(const std::function<void(const std::string& name, const Scenario& scenario)>& visit) {
+  std::size_t index = 0;
   for (const Family family : {Family::kGpt, Family::kLlama}) {
     for (const Layout& layout : layouts()) {
       for (std::size_t i = 0; i < std::size(kSwitches); ++i) {
+        if (!is_sampled(index++)) continue;
         const std::string name = std::string(family == Family::kGpt ? "gpt" : "llama") + " p" +
                                  std::to_string(layout.pipeline) + " t" + std::to_string(layout.tensor) +
                                  " d" + std::to_string(layout.data) + ' ' + layout.schedule + " switches " +

@@ -13,7 +13,7 @@
 
 #include "sim/goodput/job.hpp"
 #include "sim/goodput/run_repeats.hpp"
-#include "tests/random_cases.hpp"
+#include "tests/sampling.hpp"
 #include "tests/sim/goodput/made_job.hpp"
 
 namespace stagecraft {
@@ -235,7 +235,7 @@ TEST(OobleckPolicy, SurvivesWhateverHappens) {
   SharedPlanner planner(spec_of(6, seconds(1), 1_GB));
   const Duration least = planner.ask([](OobleckPlanner& of) { return of.least_step(); });
   std::mt19937 draw(2);
-  for (int trial = 0; trial < random_cases(10'000); ++trial) {
+  for (int trial = 0; trial < sampled_count(10'000); ++trial) {
     SCOPED_TRACE(testing::Message() << "trial " << trial);
     OobleckPolicySpec how = rules(static_cast<std::int64_t>(draw() % 500));
     how.recompose = draw() % 3 != 0;

@@ -8,7 +8,7 @@
 #include "sim/goodput/policies/bamboo.hpp"
 #include "sim/goodput/policies/recycle.hpp"
 #include "sim/goodput/policies/varuna.hpp"
-#include "tests/random_cases.hpp"
+#include "tests/sampling.hpp"
 #include "tests/sim/goodput/made_job.hpp"
 #include "tests/sim/goodput/random_history.hpp"
 
@@ -18,7 +18,7 @@ namespace {
 using made::Dice;
 using made::seconds;
 
-constexpr int kRuns = random_cases(10'000);
+constexpr int kRuns = sampled_count(10'000);
 constexpr std::int64_t kStep = 12;  // seconds, of the ideal step
 
 // The ideal is one sample in kStep; every shape takes that long or longer.

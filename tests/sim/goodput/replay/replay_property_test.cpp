@@ -8,12 +8,12 @@
 
 #include "sim/goodput/replay/bamboo.hpp"
 #include "sim/goodput/replay/oobleck_varuna.hpp"
-#include "tests/random_cases.hpp"
+#include "tests/sampling.hpp"
 
 namespace stagecraft {
 namespace {
 
-constexpr int kRuns = random_cases(10'000);
+constexpr int kRuns = sampled_count(10'000);
 
 class Dice {
  public:
