@@ -67,20 +67,25 @@ std::string open_line(const SettingsReader& reader, const char* key, const char*
                      reader.is_auto(path) ? ": \"auto\" is filled in by the trainer" : "");
 }
 
+// Where a number of the batch stands, or how it follows from the others.
+ImportSource given_or(const SettingsReader& reader, std::string_view path, std::string derivation) {
+  if (reader.has(path) && !reader.is_auto(path)) return reader.source(path);
+  return {.comment = std::move(derivation), .where = {}};
+}
+
 Entries training_of(SettingsReader& reader, const Batch& batch, const ZeroSettings& zero,
                     Fragment& fragment) {
   Entries training;
   if (batch.global)
     training.push_back(
         entry("global_batch_size", *batch.global,
-              reader.has("train_batch_size") && !reader.is_auto("train_batch_size")
-                  ? reader.source("train_batch_size")
-                  : ImportSource{.comment = "micro-batch × accumulation × data ranks", .where = {}}));
+              given_or(reader, "train_batch_size", "micro-batch × accumulation × data ranks")));
   else
     fragment.missing.push_back(open_line(reader, "global_batch_size", "256", "train_batch_size"));
   if (batch.micro)
-    training.push_back(
-        entry("micro_batch_size", *batch.micro, reader.source("train_micro_batch_size_per_gpu")));
+    training.push_back(entry("micro_batch_size", *batch.micro,
+                             given_or(reader, "train_micro_batch_size_per_gpu",
+                                      "train_batch_size / (accumulation × data ranks)")));
   else
     fragment.missing.push_back(open_line(reader, "micro_batch_size", "1", "train_micro_batch_size_per_gpu"));
   fragment.missing.emplace_back("sequence_length: 2048   # under training");
@@ -117,13 +122,11 @@ std::optional<Fragment> import_plain(SettingsReader& reader, const ImportRequest
     parallelism.push_back(entry("zero_group", *group, reader.source("zero_optimization.mics_shard_size")));
   add_section(fragment, "parallelism", std::move(parallelism));
   add_section(fragment, "training", training_of(reader, batch, zero, fragment));
-  if (zero.stage > 0 || reader.has("zero_optimization.overlap_comm")) {
-    ImportSource source = reader.source("zero_optimization.overlap_comm");
-    overlap.push_back(flag_entry("gradients", zero.overlaps_gradients, source));
-    // Stages 1 and 2 gather the parameters at the end of the step, stage 3 layer by layer.
-    if (zero.stage > 0)
-      overlap.push_back(flag_entry("parameters", zero.stage == 3 && zero.overlaps_gradients, source));
-  }
+  overlap.push_back(flag_entry("gradients", zero.overlaps_gradients, zero.overlap_source));
+  // Stages 1 and 2 gather the parameters at the end of the step, stage 3 layer by layer.
+  if (zero.stage > 0)
+    overlap.push_back(
+        flag_entry("parameters", zero.stage == 3 && zero.overlaps_gradients, zero.overlap_source));
   add_section(fragment, "overlap", std::move(overlap));
   add_section(fragment, "options", std::move(options));
   add_section(fragment, "offload", std::move(offload));

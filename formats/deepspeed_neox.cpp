@@ -287,9 +287,8 @@ class NeoxImport {
     Entries overlap;
     const ImportSource engine{.comment = "DeepSpeed's pipeline engine reduces at the end", .where = {}};
     if (data_ > 1) {
-      overlap.push_back(
-          flag_entry("gradients", pipeline_ == 1 && zero_.overlaps_gradients,
-                     pipeline_ == 1 ? reader_.source("zero_optimization.overlap_comm") : engine));
+      overlap.push_back(flag_entry("gradients", pipeline_ == 1 && zero_.overlaps_gradients,
+                                   pipeline_ == 1 ? zero_.overlap_source : engine));
       if (zero_.stage > 0)
         overlap.push_back(flag_entry("parameters", zero_.stage == 3 && zero_.overlaps_gradients,
                                      {.comment = "gathered after the step, but for stage 3", .where = {}}));

@@ -60,6 +60,7 @@ constexpr Setting kSettings[] = {
     {"fp16.fp16_master_weights_and_grads", "masters in 16 bit"},
     {"data_types.grad_accum_dtype"},
     {"zero_optimization.contiguous_gradients"},
+    {"zero_optimization.overlap_comm"},
     {"zero_optimization.allgather_partitions"},
     {"zero_optimization.allgather_bucket_size"},
     {"zero_optimization.round_robin_gradients"},
@@ -414,8 +415,13 @@ ZeroSettings read_zero(SettingsReader& reader, std::vector<FragmentEntry>& optio
   if (reader.is_auto(kStage))
     reader.error(kStage, "missing", "\"auto\" is filled in by the trainer", "0, 1, 2 or 3");
   // DeepSpeed overlaps by default from stage 3 on (@cbf3d661 deepspeed/runtime/zero/config.py,
-  // overlap_comm_valid).
-  zero.overlaps_gradients = reader.flag("zero_optimization.overlap_comm", zero.stage == 3);
+  // overlap_comm_valid), and without ZeRO never (deepspeed/runtime/engine.py, allreduce_gradients).
+  constexpr const char* kOverlap = "zero_optimization.overlap_comm";
+  zero.overlap_source = {.comment = "stage 0 reduces after the backward", .where = {}};
+  if (zero.stage > 0) {
+    zero.overlaps_gradients = reader.flag(kOverlap, zero.stage == 3);
+    zero.overlap_source = reader.source(kOverlap);
+  }
   if (const auto bucket = reader.integer("zero_optimization.reduce_bucket_size", 1))
     options.push_back(
         entry("bucket_parameters", *bucket, reader.source("zero_optimization.reduce_bucket_size")));
@@ -529,7 +535,13 @@ Batch read_batch(SettingsReader& reader, std::optional<std::int64_t> data,
       batch.data = *batch.global / (*batch.micro * *steps);
     }
   } else if (batch.global && given_steps && batch.data && !batch.micro) {
-    if (*batch.global % (*batch.data * *steps) == 0) batch.micro = *batch.global / (*batch.data * *steps);
+    if (*batch.global % (*batch.data * *steps) != 0) {
+      reader.error("train_batch_size", "contradiction",
+                   fmt::format("{} is no multiple of accumulation {} × {} data ranks", *batch.global, *steps,
+                               *batch.data));
+    } else {
+      batch.micro = *batch.global / (*batch.data * *steps);
+    }
   }
   return batch;
 }

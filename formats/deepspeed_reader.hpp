@@ -73,6 +73,7 @@ struct ZeroSettings {
   std::int64_t stage = 0;
   ImportSource source = {};
   bool overlaps_gradients = false;
+  ImportSource overlap_source = {};
 };
 [[nodiscard]] ZeroSettings read_zero(SettingsReader& reader, std::vector<FragmentEntry>& options,
                                      std::vector<FragmentEntry>& offload);

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <vector>
 
+#include "base/text.hpp"
 #include "formats/input_text.hpp"
 
 namespace stagecraft {
@@ -18,15 +20,37 @@ constexpr std::array kModels = {
     GpuModel{.device = "V100-SXM3-32GB", .pci = "0x1db8", .sm = 70, .profile = {}},
     GpuModel{.device = "A100-SXM4-40GB", .pci = "0x20b0", .sm = 80, .profile = "a100-sxm4-40gb"},
     GpuModel{.device = "A100-SXM4-80GB", .pci = "0x20b2", .sm = 80, .profile = "a100-sxm4-80gb"},
-    GpuModel{.device = "A100-PCIe-80GB", .pci = "0x20b5", .sm = 80, .profile = {}},
+    GpuModel{
+        .device = "A100-PCIe-80GB", .product = "A100-80GB-PCIe", .pci = "0x20b5", .sm = 80, .profile = {}},
     GpuModel{.device = "A100-PCIe-40GB", .pci = "0x20f1", .sm = 80, .profile = {}},
     GpuModel{.device = "A800-SXM4-80GB", .pci = "0x20f3", .sm = 80, .profile = "a100-sxm4-80gb"},
     GpuModel{.device = "H800", .pci = "0x2324", .sm = 90, .profile = "h100-sxm5-80gb"},
-    GpuModel{.device = "H100-SXM5-80GB", .pci = "0x2330", .sm = 90, .profile = "h100-sxm5-80gb"},
-    GpuModel{.device = "H100-PCIe-80GB", .pci = "0x2331", .sm = 90, .profile = {}},
-    GpuModel{.device = "H200-SXM-141GB", .pci = "0x2335", .sm = 90, .profile = "h200-sxm-141gb"},
-    GpuModel{.device = "B200-SXM-180GB", .pci = "0x2901", .sm = 100, .profile = "b200-sxm-180gb"},
+    GpuModel{.device = "H100-SXM5-80GB",
+             .product = "H100-80GB-HBM3",
+             .pci = "0x2330",
+             .sm = 90,
+             .profile = "h100-sxm5-80gb"},
+    GpuModel{.device = "H100-PCIe-80GB", .product = "H100-PCIe", .pci = "0x2331", .sm = 90, .profile = {}},
+    GpuModel{.device = "H200-SXM-141GB",
+             .product = "H200",
+             .pci = "0x2335",
+             .sm = 90,
+             .profile = "h200-sxm-141gb"},
+    GpuModel{.device = "B200-SXM-180GB",
+             .product = "B200",
+             .pci = "0x2901",
+             .sm = 100,
+             .profile = "b200-sxm-180gb"},
 };
+
+// "NVIDIA H100 80GB HBM3": h100-80gb-hbm3.
+std::string without_maker(std::string_view device) {
+  std::string name = lower_case(device);
+  std::replace(name.begin(), name.end(), ' ', '-');
+  for (const std::string_view maker : {"nvidia-", "tesla-"})
+    if (name.starts_with(maker)) name.erase(0, maker.size());
+  return name;
+}
 
 }  // namespace
 
@@ -38,10 +62,17 @@ const GpuModel* gpu_model_by_pci(std::string_view device_id) {
 }
 
 const GpuModel* gpu_model_by_name(std::string_view device) {
-  const std::string wanted = lower_case(device);
-  const auto* const found = std::find_if(kModels.begin(), kModels.end(),
-                                         [&](const GpuModel& m) { return lower_case(m.device) == wanted; });
+  const std::string wanted = without_maker(device);
+  const auto* const found = std::find_if(kModels.begin(), kModels.end(), [&](const GpuModel& m) {
+    return lower_case(m.device) == wanted || (!m.product.empty() && lower_case(m.product) == wanted);
+  });
   return found == kModels.end() ? nullptr : found;
+}
+
+std::string near_gpu_models(std::string_view device) {
+  std::vector<std::string> names;
+  for (const GpuModel& model : kModels) names.emplace_back(model.device);
+  return suggest(without_maker(device), names);
 }
 
 NvlinkRates nvlink_rates(int sm) {

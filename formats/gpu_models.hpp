@@ -5,6 +5,7 @@
 //            planner takes them. Line rates: stas00/ml-engineering network/README.md, NVLink by generation.
 #pragma once
 
+#include <string>
 #include <string_view>
 
 #include "base/units.hpp"
@@ -12,15 +13,19 @@
 namespace stagecraft {
 
 struct GpuModel {
-  std::string_view device;   // spelled as in the node presets
-  std::string_view pci;      // "0x2330"
-  int sm = 0;                // compute capability, 90 for 9.0
-  std::string_view profile;  // the cost profile that is made for it; empty where there is none
+  std::string_view device;        // spelled as in the node presets
+  std::string_view product = {};  // as nvidia-smi prints it without its maker; empty: as `device`
+  std::string_view pci;           // "0x2330"
+  int sm = 0;                     // compute capability, 90 for 9.0
+  std::string_view profile;       // the cost profile that is made for it; empty where there is none
 };
 
 // nullptr when it is not known. Letters of the id may be in either case.
 [[nodiscard]] const GpuModel* gpu_model_by_pci(std::string_view device_id);
+// By the name of the presets or of nvidia-smi ("NVIDIA H100 80GB HBM3"), in any case, with blanks or dashes.
 [[nodiscard]] const GpuModel* gpu_model_by_name(std::string_view device);
+// "did you mean 'H100-SXM5-80GB'?", or empty where no name is near.
+[[nodiscard]] std::string near_gpu_models(std::string_view device);
 
 // One NVLink in one direction: NCCL's planning rate, and the line rate. 0 when that generation has none.
 struct NvlinkRates {

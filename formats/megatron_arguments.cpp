@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "base/text.hpp"
@@ -311,11 +312,14 @@ class Words {
     const std::size_t begin = at_;
     std::size_t end = at_ + 1;
     std::string variable;
+    std::optional<std::string_view> fallback;
     if (end < text.size() && text[end] == '{') {
       const std::size_t close = text.find_first_of("}\n", end);
       const bool closed = close != std::string_view::npos && text[close] == '}';
       for (std::size_t i = end + 1; i < text.size() && continues_name(text[i]); ++i) variable += text[i];
-      end = closed ? close + 1 : std::min(end + 1 + variable.size(), text.size());
+      const std::size_t behind = std::min(end + 1 + variable.size(), text.size());
+      if (closed) fallback = fallback_of(text.substr(behind, close - behind));
+      end = closed ? close + 1 : behind;
     } else if (end < text.size() && text[end] == '(') {
       variable = "(…)";
       ++end;
@@ -325,8 +329,25 @@ class Words {
     at_ = end;
     open_ = true;
     if (const auto known = defines_.find(variable); known != defines_.end()) return put(known->second);
+    if (fallback) {
+      diagnostics_.warning({.code = "assumed",
+                            .where = {name_, line_, 0},
+                            .message = fmt::format("${} is not known: {}, its default, is taken", variable,
+                                                   in_quotes(*fallback)),
+                            .hint = fmt::format("--define {}=VALUE", variable)});
+      return put(*fallback);
+    }
     word_.text += text.substr(begin, end - begin);
     if (!variable.empty()) word_.unexpanded.push_back(variable);
+  }
+
+  // Of ":-2" and "-2" (":=" and "=" alike) the 2; nothing where a shell would have to expand or unquote it.
+  static std::optional<std::string_view> fallback_of(std::string_view operation) {
+    if (operation.starts_with(':')) operation.remove_prefix(1);
+    if (!operation.starts_with('-') && !operation.starts_with('=')) return std::nullopt;
+    operation.remove_prefix(1);
+    if (operation.find_first_of("$`'\"\\") != std::string_view::npos) return std::nullopt;
+    return operation;
   }
 
   void put(std::string_view value) {
@@ -398,6 +419,7 @@ class ArgvReader {
   // Ends the options of a launcher, which stand before the program.
   void end_launcher(const Word& word) {
     end_option();
+    for (MegatronArgument& item : arguments_.items) item.before_program = true;
     arguments_.program = MegatronProgram{.file = word.text, .where = place(word)};
   }
 

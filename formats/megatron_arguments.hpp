@@ -29,6 +29,7 @@ struct MegatronArgument {
   std::vector<std::string> values = {};      // empty for a bare flag; for a Python list its items
   std::vector<std::string> unexpanded = {};  // shell variables in the values that nobody defined
   SourceLocation where = {};
+  bool before_program = false;  // of a launcher, where Megatron-LM has no such option
 };
 
 // The program that options were given to: "pretrain_gpt.py".

@@ -10,6 +10,7 @@ namespace {
 using enum MegatronFlagKind;
 
 constexpr std::string_view kDense = "without num_experts";
+constexpr std::string_view kNoExpertRanks = "one expert rank";
 constexpr std::string_view kNoLatent = "without multi_latent_attention";
 constexpr std::string_view kNoPipeline = "without a pipeline";
 constexpr std::string_view kNoReplicas = "one data rank";
@@ -83,16 +84,16 @@ constexpr MegatronFlag kFlags[] = {
     {"num_experts", kRead, ""},
     {"moe_ffn_hidden_size", kRead, kDense},
     {"moe_router_topk", kRead, kDense},
-    {"moe_router_num_groups", kRead, kDense},
+    {"moe_router_num_groups", kRead, "without moe_router_group_topk", {}, kExperts},
     {"moe_router_group_topk", kRead, kDense},
     {"moe_router_topk_limited_devices", kRead, kDense},
     {"moe_layer_freq", kRead, kDense},
     {"moe_shared_expert_intermediate_size", kRead, kDense},
-    {"moe_shared_expert_gate", kRead, kDense},
+    {"moe_shared_expert_gate", kRead, "without shared experts", {}, kExperts},
     {"moe_expert_capacity_factor", kRead, kDense},
-    {"moe_token_dispatcher_type", kRead, kDense},
-    {"moe_flex_dispatcher_backend", kRead, kDense},
-    {"moe_enable_deepep", kRead, kDense},
+    {"moe_token_dispatcher_type", kRead, kNoExpertRanks, {}, kExperts},
+    {"moe_flex_dispatcher_backend", kRead, "without the flex dispatcher", {}, kExperts},
+    {"moe_enable_deepep", kRead, "without the flex dispatcher", {}, kExperts},
     {"multi_latent_attention", kRead, ""},
     {"q_lora_rank", kRead, kNoLatent},
     {"kv_lora_rank", kRead, kNoLatent},

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
+#include <string_view>
 
 #include "base/text.hpp"
 #include "formats/megatron_grammar.hpp"
@@ -11,6 +13,19 @@ namespace stagecraft {
 namespace {
 
 constexpr std::int64_t kGpt2Tokens = 50'257;  // Radford et al. (2019), section 2.3
+
+// source  Megatron-LM @00ee9667 megatron/training/tokenizer/tokenizer.py: build_tokenizer pads the size that the
+//         tokenizer has. Those of files have it from there, the null tokenizer has --vocab-size and one more.
+constexpr std::string_view kGpt2Tokenizer = "GPT2BPETokenizer", kNullTokenizer = "NullTokenizer";
+constexpr std::string_view kTokenizersOfFiles[] = {kGpt2Tokenizer, "HuggingFaceTokenizer", "Llama2Tokenizer",
+                                                   "SentencePieceTokenizer", "GPTSentencePieceTokenizer"};
+
+// The type, without marking it as read: of most it says nothing. Empty where it is absent.
+std::string_view stated_tokenizer(const MegatronArguments& arguments) {
+  const MegatronArgument* item = arguments.find("tokenizer_type");
+  return item == nullptr || item->values.empty() ? std::string_view()
+                                                 : std::string_view(item->values.front());
+}
 constexpr std::int64_t kMaxDivisor = 1'000'000;
 constexpr const char* kDevices = "moe_router_topk_limited_devices";
 
@@ -96,19 +111,27 @@ class ModelSection {
   }
 
   std::optional<std::int64_t> tokens(std::string& from, SourceLocation& where) {
+    const std::string_view tokenizer = stated_tokenizer(reader_.arguments());
+    const bool of_files = std::ranges::find(kTokenizersOfFiles, tokenizer) != std::end(kTokenizersOfFiles);
+    if (request_.vocab && (of_files || reader_.given("vocab_size") == nullptr)) {
+      from = fmt::format("{} tokens given", *request_.vocab);
+      return request_.vocab;
+    }
     if (const auto size = reader_.integer("vocab_size")) {
       from = fmt::format("{} {}", reader_.spelled("vocab_size"), *size);
       where = reader_.source("vocab_size").where;
       if (request_.vocab && *request_.vocab != *size)
         reader_.refuse_option("--vocab", *request_.vocab, "vocab_size", from);
-      return size;
+      if (of_files && (tokenizer != kGpt2Tokenizer || *size != kGpt2Tokens))
+        reader_.warning("vocab_size", "assumed",
+                        fmt::format("a {} has the tokens of its files, whatever is given here", tokenizer),
+                        "--vocab N says how many they are");
+      if (tokenizer != kNullTokenizer) return size;
+      from += ", and one that ends a document";
+      return *size + 1;
     }
-    if (request_.vocab) {
-      from = fmt::format("{} tokens given", *request_.vocab);
-      return request_.vocab;
-    }
-    if (reader_.text("tokenizer_type") == "GPT2BPETokenizer") {
-      from = fmt::format("{} GPT2BPETokenizer: {} tokens", reader_.spelled("tokenizer_type"), kGpt2Tokens);
+    if (reader_.text("tokenizer_type") == kGpt2Tokenizer) {
+      from = fmt::format("{} {}: {} tokens", reader_.spelled("tokenizer_type"), kGpt2Tokenizer, kGpt2Tokens);
       where = reader_.source("tokenizer_type").where;
       reader_.warning(
           "tokenizer_type", "assumed",
@@ -243,10 +266,10 @@ class ModelSection {
   // Without --moe-router-group-topk no group is left out.
   void add_routing_groups(Entries& experts) {
     constexpr const char *kGroups = "moe_router_num_groups", *kChosen = "moe_router_group_topk";
-    const auto groups = reader_.integer(kGroups);
     const auto chosen = reader_.integer(kChosen);
     if (const auto devices = reader_.integer(kDevices)) return add_device_groups(experts, *devices, chosen);
     if (!chosen) return;
+    const auto groups = reader_.integer(kGroups);
     if (!groups)
       return reader_.error(kChosen, "needs-another-key",
                            "chooses among groups, and their number is not given",
@@ -315,10 +338,9 @@ void refuse_program(MegatronReader& reader) {
 // A dump has BERT's options whatever it trains.
 void refuse_megatron_models(MegatronReader& reader) {
   refuse_program(reader);
-  const MegatronArgument* tokenizer = reader.arguments().find("tokenizer_type");
-  if (tokenizer != nullptr && !tokenizer->values.empty() &&
-      tokenizer->values.front().starts_with("BertWordPiece"))
-    reader.refuse(tokenizer->where, tokenizer->spelled, "the tokenizer of BERT, an encoder");
+  if (stated_tokenizer(reader.arguments()).starts_with("BertWordPiece"))
+    reader.refuse(reader.source("tokenizer_type").where, reader.spelled("tokenizer_type"),
+                  "the tokenizer of BERT, an encoder");
   if (reader.is_dump()) return;
   for (const MegatronArgument& item : reader.arguments().items)
     if (item.name.starts_with("bert_"))

@@ -307,7 +307,7 @@ int read_megatron_zero_stage(MegatronReader& reader, ImportSource& source) {
   const auto found = std::find(kStrategies.begin(), kStrategies.end(), word);
   if (word.empty()) {
     reader.assume(reader.spelled("data_parallel_sharding_strategy") + " no_shard");
-    return optimizer;
+    return 0;
   }
   if (found == kStrategies.end()) {
     reader.error("data_parallel_sharding_strategy", "unknown-name",

@@ -195,8 +195,7 @@ class MatrixImporter {
     facts_.gpus = {.value = static_cast<std::int64_t>(matrix_.gpus),
                    .comment = "columns GPU0 to GPU" + std::to_string(matrix_.gpus - 1),
                    .where = matrix_.where};
-    if (request_.device)
-      facts_.device = {.value = *request_.device, .comment = "--device", .where = matrix_.where};
+    device();
     nvlink();
     if (nics > 0) {
       facts_.nics = {.value = static_cast<std::int64_t>(nics),
@@ -212,6 +211,21 @@ class MatrixImporter {
   }
 
  private:
+  void device() {
+    if (!request_.device) return;
+    model_ = gpu_model_by_name(*request_.device);
+    facts_.device = {.value = model_ == nullptr ? *request_.device : std::string(model_->device),
+                     .comment = "--device",
+                     .where = matrix_.where};
+    if (model_ == nullptr)
+      diagnostics_.warning(
+          {.code = "unknown-device",
+           .where = matrix_.where,
+           .message = fmt::format("--device: {} is no GPU whose NVLinks and profile are known",
+                                  in_quotes(*request_.device)),
+           .hint = near_gpu_models(*request_.device)});
+  }
+
   [[nodiscard]] bool all_far() const {
     for (std::size_t gpu = 0; gpu < matrix_.gpus; ++gpu)
       for (std::size_t nic = matrix_.gpus; nic < matrix_.devices.size(); ++nic)
@@ -281,8 +295,7 @@ class MatrixImporter {
     const std::int64_t direct = *each * static_cast<std::int64_t>(matrix_.gpus - 1);
     const bool on_switch = matrix_.gpus > 2 && direct > kMostNvlinksOfAGpu;
     const std::int64_t links = on_switch ? *each : direct;
-    const GpuModel* model = request_.device ? gpu_model_by_name(*request_.device) : nullptr;
-    const NvlinkRates rates = model == nullptr ? NvlinkRates{} : nvlink_rates(model->sm);
+    const NvlinkRates rates = model_ == nullptr ? NvlinkRates{} : nvlink_rates(model_->sm);
     if (rates.line > Bandwidth(0)) {
       facts_.nvlink = {.value = rates.line * static_cast<double>(links),
                        .comment = fmt::format("NV{}: {} links of {:g} GB/s a GPU, line rate of --device",
@@ -308,6 +321,7 @@ class MatrixImporter {
   const TopologyRequest& request_;
   Diagnostics& diagnostics_;
   MachineFacts facts_;
+  const GpuModel* model_ = nullptr;  // of --device
 };
 
 }  // namespace

@@ -63,6 +63,16 @@ TEST(DeepSpeedImport, TakesOffloadOverlapAndBuckets) {
   EXPECT_EQ(import.at("training.gradient_dtype"), "bf16");
 }
 
+// engine.py, allreduce_gradients: without ZeRO the gradients are reduced once the backward is done.
+TEST(DeepSpeedImport, OverlapsNothingWithoutZero) {
+  for (const std::string zero : {R"({"stage": 0})", R"({"stage": 0, "overlap_comm": true})", "{}"}) {
+    const Import import = import_text(R"({"zero_optimization": )" + zero + "}");
+    EXPECT_EQ(import.at("overlap.gradients"), "false") << zero;
+    EXPECT_EQ(import.at("overlap.parameters"), "absent") << zero;
+    EXPECT_THAT(import.messages, IsEmpty()) << zero;
+  }
+}
+
 std::string gradient_type(const std::string& settings) {
   return import_text("{" + settings + "}").at("training.gradient_dtype");
 }
@@ -131,6 +141,17 @@ TEST(DeepSpeedImport, ChecksThatTheBatchMultiplies) {
   const Import wrong = import_text(batch, {.gpus = 64, .node = "dgx-h100"});
   EXPECT_THAT(wrong.messages, Contains("ds.json:1:22: error: train_batch_size: 1024 is not micro-batch 4 × "
                                        "accumulation 8 × 64 data ranks = 2048"));
+}
+
+TEST(DeepSpeedImport, DividesTheBatchOverAccumulationAndRanks) {
+  const std::string batch = R"({"train_batch_size": 64, "gradient_accumulation_steps": 2})";
+  const Import import = import_text(batch, {.gpus = 16, .node = "dgx-h100"});
+  EXPECT_EQ(import.at("training.micro_batch_size"), "2");
+  ASSERT_TRUE(import.fragment.has_value());
+  EXPECT_THAT(to_yaml(*import.fragment),
+              HasSubstr("micro_batch_size: 2  # train_batch_size / (accumulation × data ranks)"));
+  EXPECT_THAT(import_text(batch, {.gpus = 24, .node = "dgx-h100"}).messages,
+              Contains(HasSubstr("train_batch_size: 64 is no multiple of accumulation 2 × 24 data ranks")));
 }
 
 TEST(DeepSpeedImport, WarnsOfWhatItCannotModelOrDoesNotKnow) {

@@ -160,8 +160,11 @@ TEST(MegatronOptions, TheScriptEndsThoseOfTheLauncher) {
   for (const char* launcher : {"torchrun --nnodes 16 --nproc_per_node 8 pretrain_gpt.py ",
                                "python -u -m torch.distributed.run --nproc-per-node 8 --nnodes=16 "
                                "--no-python $HERE/pretrain_gpt.py ",
-                               "torchrun --nnodes 16 --nproc_per_node 8 --standalone ./pretrain_gpt.py "}) {
+                               "torchrun --nnodes 16 --nproc_per_node 8 --standalone ./pretrain_gpt.py ",
+                               "srun -N 16 --mpi=pmix python -m torch.distributed.launch --nnodes 16 "
+                               "--nproc_per_node 8 pretrain_gpt.py "}) {
     const Import import = import_text(launcher + of_the_job);
+    EXPECT_THAT(import.messages, Not(Contains(HasSubstr("is not known here")))) << launcher;
     EXPECT_EQ(import.at("cluster.nodes"), "16") << launcher;
     EXPECT_EQ(import.at("parallelism.data"), "128") << launcher;
     for (const char* word : {"pretrain_gpt", "torchrun", "'python'"})
@@ -169,6 +172,47 @@ TEST(MegatronOptions, TheScriptEndsThoseOfTheLauncher) {
   }
   // The value of an option of Megatron-LM's own is none.
   expect_aside(import_text(job("--data-path words.py")), "files and data: --data-path");
+}
+
+TEST(MegatronOptions, AVariableIsItsDefaultWhereNothingElseIsSaid) {
+  const std::string options = job("--seq-length ${LENGTH:-4096}");
+  const Import import = import_text(options);
+  EXPECT_EQ(import.at("training.sequence_length"), "4096");
+  EXPECT_THAT(import.messages, Contains(HasSubstr("$LENGTH is not known: '4096', its default, is taken")));
+  EXPECT_EQ(import_text(options, {}, {{"LENGTH", "1024"}}).at("training.sequence_length"), "1024");
+  expect_refused(import_text(job("--seq-length ${LENGTH:-$OTHER}")), "--seq-length: the value of $LENGTH");
+}
+
+// Megatron-LM pads the size that the tokenizer has.
+TEST(MegatronOptions, TheVocabularyIsTheTokenizers) {
+  const auto vocab = [](const std::string& options, const ImportRequest& request = {}) {
+    return import_text(job(options), request);
+  };
+  EXPECT_EQ(vocab("--tokenizer-type NullTokenizer --vocab-size 1024").at("model.vocab"), "1152");
+  EXPECT_EQ(vocab("--tokenizer-type TikTokenizer --vocab-size 1024").at("model.vocab"), "1024");
+  const std::string of_files = "--tokenizer-type HuggingFaceTokenizer --vocab-size 1024";
+  EXPECT_THAT(vocab(of_files).messages,
+              Contains(HasSubstr("--vocab-size: a HuggingFaceTokenizer has the tokens of its files")));
+  EXPECT_EQ(vocab(of_files, {.vocab = 2048}).at("model.vocab"), "2048");
+}
+
+TEST(MegatronOptions, ShardingByFsdpIsNoneUnlessItIsChosen) {
+  const std::string fsdp = "--use-megatron-fsdp --use-distributed-optimizer";
+  EXPECT_EQ(
+      import_text(job(fsdp)).at("parallelism.zero_stage"),
+      import_text(job(fsdp + " --data-parallel-sharding-strategy no_shard")).at("parallelism.zero_stage"));
+  EXPECT_EQ(import_text(job(fsdp + " --data-parallel-sharding-strategy optim")).at("parallelism.zero_stage"),
+            "1");
+}
+
+TEST(MegatronOptions, ExpertsWithoutRanksOfTheirOwnLeaveTheDispatcherAside) {
+  const Import import = import_text(
+      job("--num-experts 8 --moe-token-dispatcher-type alltoall --moe-shared-expert-gate --moe-enable-deepep "
+          "--moe-router-num-groups 4"));
+  expect_aside(import, "one expert rank: --moe-token-dispatcher-type");
+  expect_aside(import, "without shared experts: --moe-shared-expert-gate");
+  expect_aside(import, "without the flex dispatcher: --moe-enable-deepep");
+  expect_aside(import, "without moe_router_group_topk: --moe-router-num-groups");
 }
 
 TEST(MegatronOptions, ModelsThatAreNoDecoderAreRefusedByTheirScript) {

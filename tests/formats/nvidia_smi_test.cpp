@@ -10,6 +10,7 @@
 namespace stagecraft {
 namespace {
 
+using testing::AllOf;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -40,6 +41,24 @@ TEST(NvidiaSmi, DeviceTellsTheRateOfNvlinks) {
                                        {.device = "B200-SXM-180GB", .link = Bandwidth(50e9)});
   EXPECT_EQ(import.at("cluster.node.nvlink"), "900 GB/s");
   EXPECT_EQ(import.at("cluster.node.nic_bandwidth"), "400 Gb/s");
+}
+
+// As nvidia-smi and Kubernetes name it.
+TEST(NvidiaSmi, ADeviceIsKnownByTheNameOfItsProduct) {
+  for (const char* name : {"NVIDIA B200", "NVIDIA-B200", "b200", "b200-sxm-180gb"}) {
+    const Import import = import_of_file("nvidia_smi/topo_m_b200_8gpu_8nic_respaced.txt", {.device = name});
+    EXPECT_EQ(import.at("cluster.node.device"), "B200-SXM-180GB") << name;
+    EXPECT_EQ(import.at("cluster.node.nvlink"), "900 GB/s") << name;
+    EXPECT_EQ(import.at("cluster.node.profile"), "b200-sxm-180gb") << name;
+  }
+}
+
+TEST(NvidiaSmi, AnUnknownDeviceIsSaid) {
+  const Import import =
+      import_of_file("nvidia_smi/topo_m_b200_8gpu_8nic_respaced.txt", {.device = "H100-SXM5-80G"});
+  EXPECT_EQ(import.at("cluster.node.device"), "H100-SXM5-80G");
+  EXPECT_THAT(import.messages, Contains(AllOf(HasSubstr("warning: --device: 'H100-SXM5-80G' is no GPU"),
+                                              HasSubstr("did you mean 'H100-SXM5-80GB'?"))));
 }
 
 // Three pairs of 6 links are the 18 that a GPU has: no switch; 3 pairs of 12 are more, so there is one.
