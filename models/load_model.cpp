@@ -227,15 +227,17 @@ void check_lengths(YamlMap& map, const StagesSpec& model) {
     std::string_view key;
     std::size_t size;
   };
-  const std::array<Named, 6> lists{{{"forward", model.forward.size()},
+  const std::array<Named, 7> lists{{{"forward", model.forward.size()},
                                     {"input_gradient", model.input_gradient.size()},
                                     {"weight_gradient", model.weight_gradient.size()},
                                     {"activation", model.activation.size()},
                                     {"gradient", model.gradient.size()},
-                                    {"recompute", model.recompute.size()}}};
+                                    {"recompute", model.recompute.size()},
+                                    {"message", model.message.size()}}};
   const Named* first = nullptr;
   for (const Named& list : lists) {
-    if (list.size == 0 && (list.key != "recompute" || map.has("recompute"))) {
+    const bool optional = list.key == "recompute" || list.key == "message";
+    if (list.size == 0 && (!optional || map.has(list.key))) {
       map.error(list.key, "empty-list", "has no entry", "give one entry per stage, or one for all");
     }
     if (list.size < 2) continue;
@@ -256,6 +258,7 @@ StagesSpec load_stages(YamlMap& map) {
                    .activation = sizes(map, "activation"),
                    .gradient = sizes(map, "gradient")};
   if (map.has("recompute")) model.recompute = map.durations("recompute");
+  if (map.has("message")) model.message = sizes(map, "message");
   // A refused entry is missing from its list: lengths mean nothing then.
   if (map.diagnostics().error_count() == mistakes) check_lengths(map, model);
   return model;

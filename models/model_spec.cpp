@@ -17,4 +17,14 @@ std::int64_t TransformerSpec::layers_of(LayerKind kind) const {
   return kind == LayerKind::kDense ? dense : layers - dense;
 }
 
+StagesSpec in_parts(StagesSpec stages, int parts) {
+  if (parts == 1) return stages;
+  if (stages.message.empty()) stages.message = stages.activation;
+  for (auto* costs : {&stages.forward, &stages.input_gradient, &stages.weight_gradient, &stages.recompute})
+    if (costs->size() == 1) costs->front() = scaled(costs->front(), 1.0 / parts);
+  for (auto* sizes : {&stages.activation, &stages.gradient})
+    if (sizes->size() == 1) sizes->front() = Bytes((sizes->front().count() + parts - 1) / parts);
+  return stages;
+}
+
 }  // namespace stagecraft

@@ -111,14 +111,18 @@ struct TransformerSpec {
 struct StagesSpec {
   std::string name;
   std::vector<Duration> forward, input_gradient, weight_gradient;
-  // Activations that one micro-batch leaves on a stage for its backward; also the message to the next stage.
-  std::vector<Bytes> activation;
-  std::vector<Bytes> gradient;  // gradients to reduce over data-parallel replicas at the end
+  std::vector<Bytes> activation;  // that one micro-batch leaves on a stage for its backward
+  std::vector<Bytes> gradient;    // gradients to reduce over data-parallel replicas at the end
   // Duration of a recompute pass, for schedules that have them; empty: that of a forward.
   std::vector<Duration> recompute = {};
+  std::vector<Bytes> message = {};  // to the next stage; empty: the activations
 
   friend bool operator==(const StagesSpec&, const StagesSpec&) = default;
 };
+
+// The same pipeline with `parts` stages in place of each: a part has its share of costs, activations and gradients,
+// and sends what the whole sent. Lists with an entry for each stage stay as they are.
+[[nodiscard]] StagesSpec in_parts(StagesSpec stages, int parts);
 
 // Entry of a list of StagesSpec; T{} for an empty list.
 template <class T>

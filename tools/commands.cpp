@@ -127,8 +127,7 @@ constexpr OptionSpec kScheduleOptions[] = {
     {.name = "micro-batches", .argument = "M", .help = "per iteration"},
     {.name = "chunks",
      .argument = "V",
-     .help = "model chunks per rank (default: 1, 2 of orders that fold the pipeline, as zb-v; interleaved "
-             "ones want it said; compare: 2)",
+     .help = "model chunks per rank (default: 1; 2 of orders with several, as interleaved-1f1b and zb-v)",
      .key = "parallelism.virtual_stages"},
     {.name = "micro-batch-group", .argument = "N", .help = "of interleaving (default: the schedule's own)"},
     {.name = "forward", .argument = "TIME", .help = "of one chunk; compare: of a stage (default 1s)"},

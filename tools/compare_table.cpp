@@ -196,17 +196,25 @@ class Table {
     columns.push_back({.title = "bubble/ideal",
                        .cell = [](const Outcome& o) { return percent(o.report->bubble.over_ideal); }});
     if (abstract_) {
-      const auto live = [](const Outcome& o) { return fmt::format("{}", o.live_chunks); };
-      columns.push_back({.title = "live chunks", .cell = live});
+      columns.push_back({.title = "live chunks", .cell = live_chunks});
     }
     if (bytes_) columns.push_back({.title = "memory", .align = Align::kLeft, .cell = memory});
     if (missed_) columns.push_back({.title = "assert", .align = Align::kLeft, .cell = asserted});
     return columns;
   }
 
-  // Memory for the comparison: bytes of the heaviest rank, or chunks where no stage has bytes.
-  [[nodiscard]] std::int64_t held(const Outcome& outcome) const {
-    return bytes_ ? outcome.report->memory.heaviest().peak().count() : outcome.live_chunks;
+  // "4", or "11 of half the size" where a rank has two chunks.
+  static std::string live_chunks(const Outcome& outcome) {
+    const int chunks = outcome.scenario->parallelism.virtual_stages;
+    if (chunks == 1) return fmt::format("{}", outcome.live_chunks);
+    if (chunks == 2) return fmt::format("{} of half the size", outcome.live_chunks);
+    return fmt::format("{} of 1/{} the size", outcome.live_chunks, chunks);
+  }
+
+  // Memory for the comparison: bytes of the heaviest rank, or activations of a whole rank where no stage has bytes.
+  [[nodiscard]] double held(const Outcome& outcome) const {
+    if (bytes_) return static_cast<double>(outcome.report->memory.heaviest().peak().count());
+    return static_cast<double>(outcome.live_chunks) / outcome.scenario->parallelism.virtual_stages;
   }
 
   [[nodiscard]] bool fits(std::size_t variant) const {
@@ -254,7 +262,7 @@ class Table {
   }
 
   [[nodiscard]] std::string least_memory(const std::vector<std::size_t>& ran) const {
-    std::int64_t least = held(comparison_.outcomes[ran.front()]);
+    double least = held(comparison_.outcomes[ran.front()]);
     for (const std::size_t i : ran) least = std::min(least, held(comparison_.outcomes[i]));
     std::vector<std::string> equals;
     for (const std::size_t i : ran)

@@ -88,7 +88,7 @@ void check_pairs(const Schedule& schedule, const ScheduleCosts& costs) {
 
 Schedule named_schedule(const Arguments& arguments) {
   const ScheduleKind& kind = schedule_kind(arguments);
-  const PipelineShape shape = pipeline_shape(arguments, kind.default_chunks);
+  const PipelineShape shape = pipeline_shape(arguments, default_chunks(kind));
   check_size(shape);
   if (const std::optional<ScheduleProblem> problem = kind.constraint(shape))
     throw UsageError(fmt::format("{}: {}", kind.name, problem->message), problem->hint);

@@ -20,7 +20,7 @@ StagePrice price_stage(const StagesSpec& model, const StageContent& content, std
 }  // namespace
 
 Bytes message_bytes(const StagesSpec& model, int stage) {
-  return of_stage(model.activation, static_cast<std::size_t>(stage));
+  return of_stage(model.message.empty() ? model.activation : model.message, static_cast<std::size_t>(stage));
 }
 
 IterationPrices price_stages(const StagesSpec& model, const HardwareProfile* profile, const Cluster* cluster,

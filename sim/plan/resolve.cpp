@@ -100,6 +100,7 @@ void Resolver::check_stage_lists(const StagesSpec& model) const {
   check("model.activation", model.activation.size());
   check("model.gradient", model.gradient.size());
   check("model.recompute", model.recompute.size());
+  check("model.message", model.message.size());
   if (!spec_.stage_layers.empty())
     report_.error("parallelism.stage_layers", "contradiction", "abstract stages have no layers to split",
                   "give model.forward and the others one entry per stage");

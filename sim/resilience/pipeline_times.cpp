@@ -34,6 +34,7 @@ StagesSpec by_rank(const StagesSpec& model, const std::vector<int>& counts) {
     *costs = by_rank(*costs, counts, false);
   ranks.gradient = by_rank(ranks.gradient, counts, false);
   ranks.activation = by_rank(ranks.activation, counts, true);
+  ranks.message = by_rank(ranks.message, counts, true);
   return ranks;
 }
 

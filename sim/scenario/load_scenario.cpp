@@ -104,8 +104,11 @@ void Reader::read_jobs() {
   jobs_ok_ = watch.clean();
   scenario_.schedule = load_schedule(*root_);
   scenario_.order = load_order(*root_, places_);
-  scenario_.parallelism.virtual_stages =
-      default_chunks(*root_, scenario_.schedule, scenario_.parallelism.virtual_stages);
+  if (const auto chunks = unsaid_chunks(*root_, scenario_.schedule)) {
+    scenario_.parallelism.virtual_stages = *chunks;
+    if (auto* stages = std::get_if<StagesSpec>(&scenario_.model))
+      *stages = in_parts(*std::move(stages), *chunks);
+  }
   check_schedule(*root_, scenario_.schedule, scenario_.parallelism);
   scenario_.overlap = load_overlap(*root_);
   scenario_.options = load_options(*root_);

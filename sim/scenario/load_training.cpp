@@ -329,13 +329,13 @@ OffloadSpec load_offload(YamlMap& root) {
   return spec;
 }
 
-int default_chunks(YamlMap& root, const ScheduleSpec& schedule, int given) {
+std::optional<int> unsaid_chunks(YamlMap& root, const ScheduleSpec& schedule) {
   const ScheduleKind* kind = find_schedule(schedule.name);
   const YamlNode* section = root.get("parallelism");
   const bool mapping = section != nullptr && section->kind == YamlNode::Kind::kMap;
   if (kind == nullptr || (section != nullptr && (!mapping || section->find("virtual_stages") != nullptr)))
-    return given;
-  return kind->default_chunks;
+    return std::nullopt;
+  return default_chunks(*kind);
 }
 
 void check_schedule(YamlMap& root, const ScheduleSpec& schedule, const ParallelSpec& parallelism) {

@@ -2,6 +2,8 @@
 // and offload.
 #pragma once
 
+#include <optional>
+
 #include "base/yaml.hpp"
 #include "sim/plan/specs.hpp"
 
@@ -16,8 +18,8 @@ namespace stagecraft {
 [[nodiscard]] OptionsSpec load_options(YamlMap& root);
 [[nodiscard]] OffloadSpec load_offload(YamlMap& root);
 
-// Chunks per rank: as given, or the schedule's default.
-[[nodiscard]] int default_chunks(YamlMap& root, const ScheduleSpec& schedule, int given);
+// Chunks per rank of a schedule that goes by its name, where `parallelism` does not say them.
+[[nodiscard]] std::optional<int> unsaid_chunks(YamlMap& root, const ScheduleSpec& schedule);
 
 // Checks the schedule against the degrees.
 void check_schedule(YamlMap& root, const ScheduleSpec& schedule, const ParallelSpec& parallelism);

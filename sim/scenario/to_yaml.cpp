@@ -88,6 +88,7 @@ void print(Emitter& out, const StagesSpec& model) {
   out.field("activation", quantities(model.activation));
   out.field("gradient", quantities(model.gradient));
   if (!model.recompute.empty()) out.field("recompute", quantities(model.recompute));
+  if (!model.message.empty()) out.field("message", quantities(model.message));
 }
 
 void print_rate(Emitter& out, std::string_view key, Bandwidth rate) {

@@ -111,7 +111,6 @@ struct ScheduleKind {
   bool fused_pairs = false;
   bool recomputes = false;  // has R passes of its own
   Placement placement = Placement::kLoop;
-  int default_chunks = 1;   // chunks per rank by default
   int weight_versions = 1;  // versions of its weights that a rank keeps
   // Name of an fp32 copy of its weights that a rank keeps besides them and the optimizer's; empty: none.
   std::string_view kept_beside = {};
@@ -129,6 +128,10 @@ struct ScheduleKind {
 
 [[nodiscard]] std::span<const ScheduleKind> schedule_kinds();
 [[nodiscard]] const ScheduleKind* find_schedule(std::string_view name);
+// Of a rank, where nobody says.
+[[nodiscard]] constexpr int default_chunks(const ScheduleKind& kind) {
+  return kind.chunked ? 2 : 1;
+}
 
 // All ranks. throws InternalError when the shape is not legal for the kind: ask kind.constraint first.
 [[nodiscard]] Schedule generate(const ScheduleKind& kind, const PipelineShape& shape,

@@ -23,9 +23,9 @@ constexpr std::array<std::string_view, 7> kOfOneCost = {"parallelism.tensor",   
 
 // Stages that have costs of their own; 0: one cost is that of all.
 std::size_t listed_stages(const StagesSpec& stages) {
-  const std::size_t most =
-      std::max({stages.forward.size(), stages.input_gradient.size(), stages.weight_gradient.size(),
-                stages.activation.size(), stages.gradient.size(), stages.recompute.size()});
+  const std::size_t most = std::max({stages.forward.size(), stages.input_gradient.size(),
+                                     stages.weight_gradient.size(), stages.activation.size(),
+                                     stages.gradient.size(), stages.recompute.size(), stages.message.size()});
   return most > 1 ? most : 0;
 }
 
