@@ -2,6 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
+#include <span>
+#include <string>
 #include <variant>
 #include <vector>
 
@@ -72,6 +76,22 @@ double seconds_at_most(const IterationPrices& prices, const ParallelPlan& plan) 
   return passes * plan.micro_batches + ends;
 }
 
+// How many times as long a pass may take on a slow GPU and over a degraded link. Faults of one rank, or one name of
+// links, multiply.
+double most_stretched(std::span<const FaultSpec> faults) {
+  std::map<int, double> ranks;
+  std::map<std::string, double> links;
+  double slowest = 1, thinnest = 1;
+  for (const FaultSpec& fault : faults) {
+    if (fault.kind == FaultKind::kDegradedLink)
+      thinnest = std::max(thinnest, links.try_emplace(fault.link, 1).first->second /= fault.factor);
+    else
+      for (const int rank : fault.ranks)
+        slowest = std::max(slowest, ranks.try_emplace(rank, 1).first->second *= fault.factor);
+  }
+  return slowest * thinnest;
+}
+
 // Nanoseconds are counted to 2^63, which the longest of all timelines has to stay below.
 void check_length(const Scenario& scenario, double seconds) {
   constexpr double kMost = 100 * kSecondsPerYear;
@@ -95,7 +115,8 @@ void check_length(const Scenario& scenario, double seconds) {
 
 IterationPrices price(const Scenario& scenario, const Cluster* cluster, const PricingRequest& request) {
   IterationPrices prices = unchecked_price(scenario, cluster, request);
-  check_length(scenario, seconds_at_most(prices, request.plan) * scenario.schedule.iterations);
+  check_length(scenario, seconds_at_most(prices, request.plan) * scenario.schedule.iterations *
+                             most_stretched(scenario.faults));
   return prices;
 }
 

@@ -28,7 +28,7 @@ int count_gathers(const StagePrice& stage, const UnitPrice& unit, const LowerOpt
                   bool first) {
   if (pass == Pass::kForward) return first || !options.gather_once || !stage.kept_gathered ? 1 : 0;
   if (!gives_gradient(pass) || stage.kept_gathered) return 0;
-  return unit.gathered_twice ? 2 : 1;
+  return unit.backward_gathers;
 }
 
 }  // namespace

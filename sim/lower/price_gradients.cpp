@@ -190,8 +190,11 @@ void GradientPricing::price_units(HeldStage held, StagePrice& price) {
   bool any = false;
   for (std::size_t i = 0; i < units.size(); ++i) {
     UnitPrice& unit = price.units[i];
-    const ParameterShare weights = weight_bytes(units[i].gathered, units[i].products, shard_);
-    unit.gathered_twice = request_.options.recompute_gathers_again && units[i].recomputed;
+    const ParameterShare weights = weight_bytes(gathered_of(units[i], shard_), units[i].products, shard_);
+    if (is_root(units[i]) && root_stays_gathered(shard_))
+      unit.backward_gathers = 0;
+    else if (request_.options.recompute_gathers_again && units[i].recomputed)
+      unit.backward_gathers = 2;
     for (const bool experts : {false, true}) {
       const Sharing& sharing = experts ? experts_ : dense_;
       const auto count = [&](const ParameterShare& share) { return experts ? share.experts : share.dense; };

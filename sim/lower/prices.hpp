@@ -70,8 +70,8 @@ struct UnitPrice {
   // Times of the unit's own operators in each pass; the input gradient includes recompute. A pass is cut into
   // segments in these proportions.
   Duration forward{}, input_gradient{}, weight_gradient{};
-  // Does the backward gather it twice, for recompute and for the backward itself?
-  bool gathered_twice = false;
+  // 0 of a root that stays gathered, 2 where the recompute gathers it as well as the backward itself.
+  int backward_gathers = 1;
 };
 
 // GPU memory that the passes of a stage hold, per micro-batch.

@@ -76,7 +76,7 @@ bool RankStates::accumulates_apart() const {
 }
 
 ParameterShare RankStates::weights_of(const StageUnit& unit) const {
-  return weight_bytes(unit.gathered, unit.products, shard_);
+  return weight_bytes(gathered_of(unit, shard_), unit.products, shard_);
 }
 
 ParameterShare RankStates::weights() const {
@@ -130,11 +130,11 @@ std::vector<std::int64_t> RankStates::gathers() const {
     return gathers;
   }
   std::vector<std::int64_t> gathers;
-  const bool root = root_stays();
+  const bool root = root_stays_gathered(shard_);
   if (root) gathers.push_back(0);
   for (const StageUnit& unit : units_) {
     const std::int64_t bytes = weights_of(unit).all();
-    if (root && (unit.kind == UnitKind::kEmbedding || unit.kind == UnitKind::kHead))
+    if (root && is_root(unit))
       gathers.front() += bytes;
     else
       gathers.push_back(bytes);
@@ -143,11 +143,11 @@ std::vector<std::int64_t> RankStates::gathers() const {
 }
 
 // Gathered weights under ZeRO 3: the unit that computes, and the next one where its gather overlaps; all
-// units where they stay gathered until the backward. The root of FSDP2 and of Megatron-FSDP stays gathered.
+// units where they stay gathered until the backward. A root that stays gathered lies beside them.
 Bytes RankStates::gathered_units() const {
   if (!request_.job.options.reshard_after_forward) return Bytes(weights().all());
   const std::vector<std::int64_t> all = gathers();
-  const std::size_t resident = root_stays() ? 1 : 0;
+  const std::size_t resident = root_stays_gathered(shard_) ? 1 : 0;
   const std::span<const std::int64_t> passing = std::span(all).subspan(resident);
   const std::int64_t kept = resident > 0 ? all.front() : 0;
   if (request_.job.overlap.parameters) {

@@ -51,9 +51,6 @@ class RankStates {
 
   // Do unreduced gradients queue, as in Megatron-FSDP?
   bool queues() const { return shard_.software.communication_unit > 0; }
-  // Do the parameters outside the layers stay gathered until the backward ends (megatron_fsdp.py,
-  // _root_pre_backward)?
-  bool root_stays() const { return shard_.software.fully_shard || queues(); }
   // Is a unit reduced when its backward ends, as in FSDP, even where weights stay gathered (SHARD_GRAD_OP)?
   bool reduces_units() const { return shard_.software.fp32_shards || shard_.software.fully_shard; }
   // Do 16-bit gradients of one micro-batch lie beside those that are accumulated in fp32?

@@ -80,6 +80,19 @@ ParameterShare rank_share(const TransformerSpec& model, const ParallelPlan& plan
   return share;
 }
 
+bool is_root(const StageUnit& unit) {
+  return unit.kind == UnitKind::kEmbedding || unit.kind == UnitKind::kHead;
+}
+
+bool root_stays_gathered(const Shard& shard) {
+  const SoftwareMemory& software = shard.software;
+  return software.fully_shard || software.fp32_shards || software.communication_unit > 0;
+}
+
+const ParameterShare& gathered_of(const StageUnit& unit, const Shard& shard) {
+  return root_stays_gathered(shard) ? unit.reduced : unit.gathered;
+}
+
 std::vector<StageUnit> stage_units(const TransformerSpec& model, const ParallelPlan& plan, int stage) {
   const StageContent& content = plan.stages[static_cast<std::size_t>(stage)];
   const WeightSplit split = split_of(plan);

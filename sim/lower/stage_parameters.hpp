@@ -44,6 +44,15 @@ struct StageUnit {
   ParameterShare products{};  // the gathered weights that fp8 GEMMs use
 };
 
+// Is it of the parameters outside the layers, which one root module of FSDP holds?
+[[nodiscard]] bool is_root(const StageUnit& unit);
+// Does the root stay gathered from the forward until the backward ends?
+//   source  torch/distributed/fsdp/_runtime_utils.py, _post_forward_reshard; torch/distributed/fsdp/_fully_shard,
+//           _lazy_init (post_forward_mesh_info of the root); megatron_fsdp.py, _root_pre_backward.
+[[nodiscard]] bool root_stays_gathered(const Shard& shard);
+// What its all-gather brings: a tied word table is there already where the root stays gathered.
+[[nodiscard]] const ParameterShare& gathered_of(const StageUnit& unit, const Shard& shard);
+
 // The units of a stage in model order. Units of multi-token prediction come before the head, which is
 // gathered once for both losses.
 [[nodiscard]] std::vector<StageUnit> stage_units(const TransformerSpec& model, const ParallelPlan& plan,

@@ -256,10 +256,10 @@ std::optional<ModelSpec> load_model_section(YamlMap& root, const PresetPlaces& p
                                 });
 }
 
-std::optional<ClusterSpec> load_cluster_section(YamlMap& root, const PresetPlaces& places, Origins& origins) {
+ClusterSection load_cluster_section(YamlMap& root, const PresetPlaces& places, Origins& origins) {
   const std::size_t before = root.diagnostics().error_count();
   YamlMap map = root.map("cluster");
-  if (!map.present()) return std::nullopt;
+  if (!map.present()) return {};
   ClusterSpec cluster;
   const YamlNode* nodes = map.get("nodes");
   if (nodes != nullptr && nodes->kind == YamlNode::Kind::kSequence)
@@ -267,12 +267,16 @@ std::optional<ClusterSpec> load_cluster_section(YamlMap& root, const PresetPlace
   else
     load_one_group(map, places, origins, cluster);
   check_groups(map, cluster.groups);
-  cluster.fabric = load_fabric_key(map, cluster, places, origins);
   const auto clean = [&] { return root.diagnostics().error_count() == before; };
+  // Where neither is given, a misspelt key may have said how many nodes there are.
+  ClusterSection section;
+  if (clean() && (map.has("nodes") || map.has("gpus"))) section.counted = cluster;
+  cluster.fabric = load_fabric_key(map, cluster, places, origins);
   if (clean()) check_fabric(map, cluster);
   cluster.links = load_links(map, clean() ? &cluster : nullptr, origins);
   map.finish();
-  return root.diagnostics().error_count() == before ? std::optional(std::move(cluster)) : std::nullopt;
+  if (clean()) section.whole = section.counted = std::move(cluster);
+  return section;
 }
 
 std::optional<std::filesystem::path> find_profile(YamlMap& root, const ClusterSpec* cluster, bool required,

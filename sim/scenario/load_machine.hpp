@@ -21,9 +21,14 @@ namespace stagecraft {
 // Does `model` name a Hugging Face configuration?
 [[nodiscard]] bool is_hf_model(YamlMap& root);
 
-// nullopt when the section is absent (the caller knows whether it may be) or wrong (reported).
-[[nodiscard]] std::optional<ClusterSpec> load_cluster_section(YamlMap& root, const PresetPlaces& places,
-                                                              Origins& origins);
+// `cluster:`, both nullopt where it is absent (the caller knows whether it may be). Mistakes are reported; beside some,
+// as a wrong fabric, its nodes and GPUs can still be counted.
+struct ClusterSection {
+  std::optional<ClusterSpec> whole;    // without a mistake
+  std::optional<ClusterSpec> counted;  // its nodes and GPUs are as they were written
+};
+[[nodiscard]] ClusterSection load_cluster_section(YamlMap& root, const PresetPlaces& places,
+                                                  Origins& origins);
 
 // The file of `profile:`, else of the cluster's default. nullopt when there is none: reported when `required`
 // or named.

@@ -1,7 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -57,6 +60,7 @@ class Reader {
   void read_machine();
   void read_jobs();
   void check_sequence_length();
+  [[nodiscard]] bool batch_is_known(std::span<const Diagnostic> mistakes);
   void check_placement();
   void read_profile();
   [[nodiscard]] std::vector<std::string> keys_elsewhere();
@@ -70,7 +74,8 @@ class Reader {
   Watch watch_;
   Scenario scenario_;
   std::optional<YamlMap> root_;
-  bool model_ok_ = false;  // each: read, and without a mistake
+  std::optional<ClusterSpec> counted_;  // of which at least the nodes are known
+  bool model_ok_ = false;               // each: read, and without a mistake that matters to placement
   bool jobs_ok_ = false;
 };
 
@@ -89,7 +94,9 @@ void Reader::read_machine() {
     scenario_.model = *std::move(model);
     model_ok_ = true;
   }
-  scenario_.cluster = load_cluster_section(*root_, places_, scenario_.origins);
+  ClusterSection cluster = load_cluster_section(*root_, places_, scenario_.origins);
+  scenario_.cluster = std::move(cluster.whole);
+  counted_ = std::move(cluster.counted);
   const bool stages = std::holds_alternative<StagesSpec>(scenario_.model);
   if (model_ok_ && !stages && !root_->has("cluster"))
     root_->error("cluster", "missing-key", "is required, but not given",
@@ -99,9 +106,11 @@ void Reader::read_machine() {
 void Reader::read_jobs() {
   const Watch watch(diagnostics_);
   scenario_.parallelism = load_parallelism(*root_);
+  jobs_ok_ = watch.clean();
+  const std::size_t before = diagnostics_.items().size();
   scenario_.training = load_training(*root_);
   if (model_ok_) check_sequence_length();
-  jobs_ok_ = watch.clean();
+  jobs_ok_ = jobs_ok_ && batch_is_known(std::span(diagnostics_.items()).subspan(before));
   scenario_.schedule = load_schedule(*root_);
   scenario_.order = load_order(*root_, places_);
   if (const auto chunks = unsaid_chunks(*root_, scenario_.schedule)) {
@@ -124,6 +133,19 @@ void Reader::read_jobs() {
   jobs_ok_ = jobs_ok_ && placing.clean();  // the number of the job's GPUs is unknown
   if (placing.clean()) scenario_.faults = load_faults(*root_, scenario_);
   scenario_.assertions = load_assertions(*root_);
+}
+
+// Do these mistakes of `training` leave the batch as it was written? A misspelt key may have been one of its own.
+bool Reader::batch_is_known(std::span<const Diagnostic> mistakes) {
+  constexpr std::array<std::string_view, 4> kOfTheBatch = {
+      "training", "training.global_batch_size", "training.micro_batch_size", "training.sequence_length"};
+  return std::ranges::none_of(mistakes, [&](const Diagnostic& mistake) {
+    if (mistake.severity != Severity::kError) return false;
+    if (std::ranges::find(kOfTheBatch, mistake.path) != kOfTheBatch.end()) return true;
+    YamlMap training = root_->map("training");
+    return mistake.code == "unknown-key" &&
+           !(training.has("micro_batch_size") && training.has("sequence_length"));
+  });
 }
 
 // Fills in the defaults, and says when the sequence is longer than the model was made for. Learned positions
@@ -176,7 +198,7 @@ void Reader::check_sequence_length() {
 void Reader::check_placement() {
   if (watch_.clean() || !model_ok_ || !jobs_ok_) return;
   (void)resolve({.model = scenario_.model,
-                 .cluster = scenario_.cluster ? &*scenario_.cluster : nullptr,
+                 .cluster = counted_ ? &*counted_ : nullptr,
                  .parallelism = scenario_.parallelism,
                  .training = scenario_.training,
                  .origins = scenario_.origins,
@@ -194,7 +216,10 @@ void Reader::read_profile() {
             : find_profile(*root_, scenario_.cluster ? &*scenario_.cluster : nullptr, required, places_);
   if (mixed) scenario_.group_profiles = load_group_profiles(*root_, *scenario_.cluster, places_);
   root_->finish(keys_elsewhere());
-  if ((!file && !mixed) || !watch_.clean()) return;
+  if ((!file && !mixed) || !watch_.clean()) {
+    if (YamlMap options = root_->map("options"); !stages) check_software(options, places_, scenario_.options);
+    return;
+  }
   if (mixed)
     scenario_.profile = scenario_.group_profiles.front();
   else if (const HardwareProfile* profile = places_.library.profile(*file, diagnostics_))

@@ -140,6 +140,10 @@ void settle_sharded_pipeline(Scenario& scenario, bool reshard_given, bool whole_
   if (!whole_given) spec.memory.whole_gradients = true;
 }
 
+void check_software(YamlMap& options, const PresetPlaces& places, const OptionsSpec& spec) {
+  if (!spec.software.empty()) (void)preset_called(spec.software, options, places);
+}
+
 void apply_software(YamlMap& options, const PresetPlaces& places, Scenario& scenario) {
   if (!scenario.profile) return;
   OptionsSpec& spec = scenario.options;

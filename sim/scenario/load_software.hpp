@@ -18,6 +18,9 @@ inline constexpr PresetKind kSoftwarePreset{"software", "scenarios/software"};
 // is that section of the scenario. Does nothing without a profile.
 void apply_software(YamlMap& options, const PresetPlaces& places, Scenario& scenario);
 
+// Reports a preset that is not there, for a scenario whose other mistakes keep it from being applied.
+void check_software(YamlMap& options, const PresetPlaces& places, const OptionsSpec& spec);
+
 // Software that reduces after the last backward (FSDP2) keeps weights gathered and gradients unsharded under
 // a pipeline with ZeRO 2 and 3, unless the scenario sets these options.
 void settle_sharded_pipeline(Scenario& scenario, bool reshard_given, bool whole_given);

@@ -113,14 +113,45 @@ TEST(LoadModel, TakesEveryNumberAndChoiceAlone) {
 TEST(LoadModel, TakesCostsOfAbstractStages) {
   const Loaded loaded = load(
       "{family: stages, forward: [1 ms, 2 ms], input_gradient: 3 ms, weight_gradient: 0, activation: 16 MiB,"
-      " gradient: [1 GiB, 2 GiB]}");
+      " gradient: [1 GiB, 2 GiB], message: 2 MiB}");
   EXPECT_THAT(loaded.messages, ElementsAre());
   EXPECT_EQ(std::get<StagesSpec>(loaded.model), (StagesSpec{.name = "stages",
                                                             .forward = {1ms, 2ms},
                                                             .input_gradient = {3ms},
                                                             .weight_gradient = {0ms},
                                                             .activation = {16_MiB},
-                                                            .gradient = {1_GiB, 2_GiB}}));
+                                                            .gradient = {1_GiB, 2_GiB},
+                                                            .message = {2_MiB}}));
+}
+
+// A stage of 3 + 1 + 1 ms in two parts; what it sent, each of them sends.
+TEST(AbstractStages, AreCutIntoPartsOfEqualCost) {
+  const StagesSpec whole{.name = "s",
+                         .forward = {3ms},
+                         .input_gradient = {1ms},
+                         .weight_gradient = {1ms},
+                         .activation = {Bytes(5)},
+                         .gradient = {1_GiB}};
+  EXPECT_EQ(in_parts(whole, 1), whole);
+  EXPECT_EQ(in_parts(whole, 2), (StagesSpec{.name = "s",
+                                            .forward = {1500us},
+                                            .input_gradient = {500us},
+                                            .weight_gradient = {500us},
+                                            .activation = {Bytes(3)},
+                                            .gradient = {512_MiB},
+                                            .message = {Bytes(5)}}));
+}
+
+// Costs of each stage are those of the chunks.
+TEST(AbstractStages, WithCostsOfTheirOwnStayAsTheyAre) {
+  const StagesSpec each{.name = "s",
+                        .forward = {1ms, 2ms},
+                        .input_gradient = {1ms, 2ms},
+                        .weight_gradient = {1ms, 2ms},
+                        .activation = {1_MiB, 2_MiB},
+                        .gradient = {1_MiB, 2_MiB}};
+  EXPECT_EQ(in_parts(each, 2).forward, each.forward);
+  EXPECT_EQ(in_parts(each, 2).activation, each.activation);
 }
 
 TEST(LoadModel, LetsAbstractStagesHaveNoSizes) {

@@ -73,7 +73,7 @@ TEST(ShardedWeights, ThatAreKeptAreNotGatheredAgain) {
 // + 4.
 TEST(ShardedWeights, ThatAreFreedBehindARecomputeAreGatheredTwiceInTheBackward) {
   IterationPrices prices = two_units(1, 0);
-  for (UnitPrice& unit : prices.stages[0].units) unit.gathered_twice = true;
+  for (UnitPrice& unit : prices.stages[0].units) unit.backward_gathers = 2;
   EXPECT_EQ(run_lowered(kOne, prices).makespan, 13s);
   EXPECT_EQ(run_lowered(kOne, prices, {.overlap_parameters = false}).makespan, 18s);
 }

@@ -136,6 +136,24 @@ TEST(UnevenStages, AreInModelOrderAndLoopOverTheRanks) {
   EXPECT_EQ(report.memory.stages[1].of(MemoryClass::kGradients), 10_MiB);
 }
 
+// System: four ranks whose stage takes 1 ms for each third, eight micro-batches. Two chunks a rank, which nobody said,
+// take half of it each: 24 ms of work, and 3 forwards and backwards of half a stage to fill. Two chunks that are said
+// take 1 ms each.
+TEST(AbstractStages, AreSharedByTheChunksThatNobodySaid) {
+  const std::string job =
+      "stagecraft: 1\n"
+      "model: {family: stages, forward: 1 ms, input_gradient: 1 ms, weight_gradient: 1 ms, activation: 16 "
+      "MiB}\n"
+      "schedule: interleaved-1f1b\n"
+      "training: {global_batch_size: 8}\n";
+  const Report report = simulate(scenario_of(job + "parallelism: {pipeline: 4}\n"));
+  EXPECT_EQ(report.iteration_time, 28500us);
+  EXPECT_EQ(report.bubble.ideal, 24ms);
+  EXPECT_EQ(report.memory.stages[0].of(MemoryClass::kActivations), 88_MiB);  // 11 of 8 MiB
+  EXPECT_EQ(simulate(scenario_of(job + "parallelism: {pipeline: 4, virtual_stages: 2}\n")).iteration_time,
+            57ms);
+}
+
 TEST(FreeStages, TakeNoTimeAndGiveNoInfinity) {
   const Report report = simulate(
       scenario_of("stagecraft: 1\n"

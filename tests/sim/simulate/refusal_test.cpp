@@ -172,6 +172,21 @@ TEST(Infeasible, AreTimesThatNobodyCanCount) {
   EXPECT_GT(simulate(shipped("pipeline-4x8", {"model.forward=30 days"})).iteration_time, Duration::zero());
 }
 
+// Three hours of passes on a GPU that takes a million times as long.
+TEST(Infeasible, AreTimesThatNobodyCanCountOnASlowGpu) {
+  const auto scenario = [](const std::string& factor) {
+    return shipped("llama3-8b-64xA100", {"training.global_batch_size=640000",
+                                         "faults=[{kind: slow-gpu, gpu: 0, factor: " + factor + "}]"});
+  };
+  EXPECT_GT(simulate(scenario("2")).iteration_time, Duration::zero());
+  try {
+    (void)simulate(scenario("1e6"));
+    ADD_FAILURE();
+  } catch (const ScenarioError& error) {
+    EXPECT_EQ(error.diagnostics().front().code, "quantity-too-large");
+  }
+}
+
 // 8 micro-batches in 4 stages of 300 days forward and as many backward are 20 years, ten in a row 200.
 TEST(Infeasible, AreTimesThatNobodyCanCountOfSeveralIterations) {
   const auto scenario = [](const char* iterations) {

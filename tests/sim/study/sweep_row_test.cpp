@@ -71,7 +71,8 @@ TEST_F(SweepRowTest, HasWhatRunHas) {
 }
 
 TEST_F(SweepRowTest, APointThatCannotRunIsARowWithItsReason) {
-  const auto all = rows(sweep("vary:\n  schedule: [1f1b, interleaved-1f1b, nonsense]\n"));
+  const auto all = rows(
+      sweep("vary:\n  schedule: [1f1b, interleaved-1f1b, nonsense]\n  parallelism.virtual_stages: [1]\n"));
   ASSERT_EQ(all.size(), 3u);
   EXPECT_TRUE(all[0].feasible());
   EXPECT_FALSE(all[1].feasible());
