@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <ostream>
-#include <set>
 #include <string>
 #include <vector>
 
@@ -44,15 +43,12 @@ void say_vary(std::vector<Diagnostic>& diagnostics, const std::vector<std::strin
         diagnostic.where.file.replace(0, 5, "--vary");
 }
 
-// Warnings of any variant, each once. Errors stand with their rows.
-void print_warnings(const Comparison& comparison, const Arguments& arguments, Session& session) {
-  std::set<std::string> said;
-  std::vector<Diagnostic> warnings;
+// Of any variant. Errors stand with their rows.
+std::vector<Diagnostic> diagnostics_of(const Comparison& comparison) {
+  std::vector<Diagnostic> all;
   for (const Outcome& outcome : comparison.outcomes)
-    for (const Diagnostic& diagnostic : outcome.diagnostics)
-      if (diagnostic.severity == Severity::kWarning && said.insert(render(diagnostic)).second)
-        warnings.push_back(diagnostic);
-  print_diagnostics(warnings, arguments, session);
+    all.insert(all.end(), outcome.diagnostics.begin(), outcome.diagnostics.end());
+  return all;
 }
 
 // `--json` is the same as `--format json`, as everywhere.
@@ -63,7 +59,7 @@ void print(const Comparison& comparison, const Arguments& arguments, Session& se
       session.out << render_json(comparison, i) << '\n';
     return;
   }
-  if (!arguments.has("quiet")) print_warnings(comparison, arguments, session);
+  print_warnings(diagnostics_of(comparison), arguments, session);
   if (format == "csv")
     session.out << render_csv(comparison);
   else

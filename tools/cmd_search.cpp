@@ -64,7 +64,7 @@ class SearchCommand {
     const std::string refused = not_simulated(file, arguments_.words());
     try {
       const int code = search(file, diagnostics);
-      if (diagnostics.has_errors() || !(arguments_.has("quiet") || arguments_.has("json")))
+      if (diagnostics.has_errors() || !arguments_.has("quiet"))
         print_diagnostics(diagnostics.sorted(), arguments_, session_, code == kWrongInput ? refused : "");
       return diagnostics.has_errors() ? kWrongInput : code;
     } catch (const ScenarioError& error) {

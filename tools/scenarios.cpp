@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <memory>
+#include <set>
 
 #include "base/text_file.hpp"
 #include "sim/scenario/library.hpp"
@@ -23,6 +25,15 @@ std::string source_line(const SourceLocation& where) {
   }
   constexpr std::size_t kLongest = 200;  // a caret under a longer line helps nobody
   return line.size() <= kLongest ? line : std::string();
+}
+
+std::vector<Diagnostic> each_warning_once(const std::vector<Diagnostic>& diagnostics) {
+  std::set<std::string> said;
+  std::vector<Diagnostic> kept;
+  for (const Diagnostic& diagnostic : diagnostics)
+    if (diagnostic.severity == Severity::kError || said.insert(render(diagnostic)).second)
+      kept.push_back(diagnostic);
+  return kept;
 }
 
 struct Question {
@@ -55,9 +66,10 @@ std::string not_simulated(const std::string& file, const std::vector<std::string
   return files.size() == 1 ? std::string(kNothingSimulated) : place_name(file) + " was not simulated";
 }
 
-void print_diagnostics(const std::vector<Diagnostic>& diagnostics, const Arguments& arguments,
-                       Session& session, std::string_view outcome) {
-  if (diagnostics.empty()) return;
+void print_diagnostics(const std::vector<Diagnostic>& all, const Arguments& arguments, Session& session,
+                       std::string_view outcome) {
+  if (all.empty()) return;
+  const std::vector<Diagnostic> diagnostics = each_warning_once(all);
   const auto errors = std::count_if(diagnostics.begin(), diagnostics.end(),
                                     [](const Diagnostic& d) { return d.severity == Severity::kError; });
   if (arguments.has("json") && errors > 0) {
@@ -72,6 +84,15 @@ void print_diagnostics(const std::vector<Diagnostic>& diagnostics, const Argumen
     session.err << fmt::format("{} error{}{}{}\n", errors, errors == 1 ? "" : "s",
                                outcome.empty() ? "" : ", ", outcome);
   }
+}
+
+void print_warnings(const std::vector<Diagnostic>& diagnostics, const Arguments& arguments,
+                    Session& session) {
+  if (arguments.has("quiet")) return;
+  std::vector<Diagnostic> warnings;
+  std::ranges::copy_if(diagnostics, std::back_inserter(warnings),
+                       [](const Diagnostic& d) { return d.severity == Severity::kWarning; });
+  print_diagnostics(warnings, arguments, session);
 }
 
 int for_each_scenario(const Arguments& arguments, Session& session, const AnswerScenario& answer) {

@@ -29,8 +29,11 @@ inline constexpr std::string_view kNothingSimulated = "nothing was simulated";
 [[nodiscard]] std::string not_simulated(const std::string& file, const std::vector<std::string>& files);
 
 // Errors as the session wants them: located text with source lines on standard error, or one JSON line on
-// standard output. Text ends with the number of errors and, where it is given, their outcome.
+// standard output. Text ends with the number of errors and, where it is given, their outcome. A warning that
+// several loads report is printed once.
 void print_diagnostics(const std::vector<Diagnostic>& diagnostics, const Arguments& arguments,
                        Session& session, std::string_view outcome = {});
+// The warnings among them; none with --quiet.
+void print_warnings(const std::vector<Diagnostic>& diagnostics, const Arguments& arguments, Session& session);
 
 }  // namespace stagecraft

@@ -254,6 +254,15 @@ class Search(unittest.TestCase):
         self.assertEqual([], fixed["dropped"])
         self.assertIn("parallelism.stage_layers", [reason["path"] for reason in fixed["rejected"]])
 
+    def test_warnings_of_loading_are_said_once(self):
+        config = SOURCE / "tests/data/hf_config/made-nested-text-config.config.json"
+        self.file.write_text(f"stagecraft: 1\nmodel: {config}\ncluster: {{node: dgx-a100-80gb, gpus: 8}}\n"
+                             "training: {global_batch_size: 16, sequence_length: 1024}\n")
+        said = "warning: vision_config: a part beside the language model"
+        for form in ([], ["--json"]):
+            self.assertEqual(1, self.run_it("search", self.file, *form).stderr.count(said), form)
+        self.assertNotIn(said, self.run_it("search", self.file, "--quiet").stderr)
+
     def test_what_is_set_and_searched_had_no_effect(self):
         said = self.run_it("search", self.file, *self.SHORT, "--set", "parallelism.tensor=4", "--set", "parallelism.pipeline=2",
                            "--set", "parallelism.zero_stage=1", "--set", "parallelism.data=2", "--gpus", 8, "--set", "cluster.gpus=4").stderr
