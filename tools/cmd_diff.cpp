@@ -128,9 +128,10 @@ int diff_command(const Arguments& arguments, Session& session) {
         fmt::format("of two scenarios: stagecraft compare {} {}", words[0], words[1]));
   if (words[0] == "-" && words[1] == "-")
     throw UsageError("standard input can be read only once", "give - once");
-  return for_each_scenario({words[0]}, arguments, session, [&](const Scenario& scenario, Session& own) {
-    return answer_diff(scenario, words[1], arguments, own);
-  });
+  return for_each_scenario(
+      {words[0]}, arguments, session,
+      [&](const Scenario& scenario, Session& own) { return answer_diff(scenario, words[1], arguments, own); },
+      LoadWarnings::kOnStandardError);
 }
 
 }  // namespace stagecraft

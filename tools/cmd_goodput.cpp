@@ -94,6 +94,14 @@ GoodputComparison compared(const Arguments& arguments, Session& session) {
   return comparison;
 }
 
+// Of any variant. Errors stand with their rows.
+std::vector<Diagnostic> diagnostics_of(const GoodputComparison& comparison) {
+  std::vector<Diagnostic> all;
+  for (const GoodputOutcome& outcome : comparison.outcomes)
+    all.insert(all.end(), outcome.diagnostics.begin(), outcome.diagnostics.end());
+  return all;
+}
+
 int print_comparison(const Arguments& arguments, Session& session) {
   if (arguments.words().empty())
     throw UsageError("no scenario is named", "stagecraft doctor lists those that are installed");
@@ -103,6 +111,7 @@ int print_comparison(const Arguments& arguments, Session& session) {
                        fmt::format("leave --vary or --{} out", alone));
   const GoodputComparison comparison = compared(arguments, session);
   if (arguments.has("html")) write_page(arguments, comparison);
+  if (!arguments.has("json")) print_warnings(diagnostics_of(comparison), arguments, session);
   if (arguments.text("format") == "svg") {
     const std::string picture = render_svg(comparison);
     if (picture.empty())

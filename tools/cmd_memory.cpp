@@ -166,6 +166,9 @@ int print_fujii(const Scenario& scenario, const Arguments& arguments, Session& s
     write_estimate(json, *estimate, ledger.capacity);
     json.key("not_read").begin_array();
     for (const std::string& key : not_read) json.value(std::string_view(key));
+    json.end_array().key("warnings").begin_array();
+    for (const Diagnostic& warning : scenario.warnings)
+      json.value(std::string_view(warning.path + ": " + warning.message));
     json.end_array().end_object();
     session.out << json.str() << '\n';
   } else {

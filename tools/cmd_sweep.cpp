@@ -93,6 +93,7 @@ class SweepCommand {
     engine({.sweep = sweep_,
             .data = session_.data,
             .cache = cache_,
+            .warnings = warnings_,
             .points = todo,
             .accept =
                 [&](std::size_t, const std::string& row) {
@@ -104,6 +105,7 @@ class SweepCommand {
                   return Interrupt::signal() == 0;
                 }});
     progress.finish();
+    print_warnings(warnings_.sorted(), arguments_, session_);
     return conclude();
   }
 
@@ -275,6 +277,7 @@ class SweepCommand {
   const Sweep& sweep_;
   std::vector<std::size_t> points_;  // of the shard
   PayloadCache cache_;
+  SharedWarnings warnings_;
   std::optional<RowFile> file_;
   std::optional<RowOutputs> outputs_;
   std::size_t finished_ = 0;  // rows of a former run
@@ -289,7 +292,7 @@ SweepEngine sweep_on_threads(int threads) {
     OrderedPool pool;
     pool.threads = threads;
     pool.make_work = [&] {
-      auto runner = std::make_shared<PointRunner>(work.sweep, work.data, work.cache);
+      auto runner = std::make_shared<PointRunner>(work.sweep, work.data, work.cache, &work.warnings);
       return [runner](std::size_t point) { return runner->row(point); };
     };
     pool.accept = work.accept;

@@ -119,10 +119,12 @@ int topology_command(const Arguments& arguments, Session& session) {
     throw UsageError("--full expands what --graphviz writes", "--graphviz --full");
   if (arguments.has("graphviz") && arguments.has("json"))
     throw UsageError("--graphviz and --json are two forms of one answer", "give one of them");
-  return for_each_scenario({words.begin() + 1, words.end()}, arguments, session,
-                           [&](const Scenario& scenario, Session& own) {
-                             return shows ? show(scenario, arguments, own) : check(scenario, arguments, own);
-                           });
+  return for_each_scenario(
+      {words.begin() + 1, words.end()}, arguments, session,
+      [&](const Scenario& scenario, Session& own) {
+        return shows ? show(scenario, arguments, own) : check(scenario, arguments, own);
+      },
+      LoadWarnings::kOnStandardError);
 }
 
 }  // namespace stagecraft

@@ -39,20 +39,30 @@ std::vector<Diagnostic> each_warning_once(const std::vector<Diagnostic>& diagnos
 struct Question {
   std::string file;
   std::string if_refused;  // ends the errors
+  LoadWarnings warnings = LoadWarnings::kInDocument;
 };
+
+// Says them now, so that the answer does not say them again.
+void say_warnings(const Diagnostics& loading, Scenario& scenario, const Arguments& arguments,
+                  Session& session) {
+  print_warnings(loading.sorted(), arguments, session);
+  std::erase_if(scenario.warnings, [&](const Diagnostic& warning) {
+    return std::ranges::find(loading.items(), warning) != loading.items().end();
+  });
+}
 
 int answer_one(const Question& question, const Arguments& arguments, Session& session, Library& library,
                const AnswerScenario& answer) {
   Diagnostics diagnostics;
   try {
-    const std::optional<Scenario> scenario =
+    std::optional<Scenario> scenario =
         load_scenario(question.file, arguments.all("set"), library, diagnostics);
     if (!scenario || diagnostics.has_errors()) {
       print_diagnostics(diagnostics.sorted(), arguments, session, question.if_refused);
       return kWrongInput;
     }
-    if (!arguments.has("quiet") && !arguments.has("json"))
-      print_diagnostics(diagnostics.sorted(), arguments, session);
+    if (!arguments.has("json") || question.warnings == LoadWarnings::kOnStandardError)
+      say_warnings(diagnostics, *scenario, arguments, session);
     return answer(*scenario, session);
   } catch (const ScenarioError& error) {
     print_diagnostics(error.diagnostics(), arguments, session, question.if_refused);
@@ -100,7 +110,7 @@ int for_each_scenario(const Arguments& arguments, Session& session, const Answer
 }
 
 int for_each_scenario(const std::vector<std::string>& files, const Arguments& arguments, Session& session,
-                      const AnswerScenario& answer) {
+                      const AnswerScenario& answer, LoadWarnings warnings) {
   if (files.empty())
     throw UsageError("no scenario is named", "stagecraft doctor lists those that are installed");
   if (std::find(files.begin(), files.end(), "") != files.end())
@@ -110,8 +120,9 @@ int for_each_scenario(const std::vector<std::string>& files, const Arguments& ar
   const OrderedAnswers answers{
       .count = files.size(), .make_ask = [&]() -> OrderedAnswers::Ask {
         return [&, library = std::make_shared<Library>(session.data)](std::size_t i, Session& own) {
-          return answer_one({.file = files[i], .if_refused = not_simulated(files[i], files)}, arguments, own,
-                            *library, answer);
+          return answer_one(
+              {.file = files[i], .if_refused = not_simulated(files[i], files), .warnings = warnings},
+              arguments, own, *library, answer);
         };
       }};
   return answers.print(arguments, session);

@@ -17,12 +17,15 @@ namespace stagecraft {
 // throw ScenarioError. Called on several threads.
 using AnswerScenario = std::function<int(const Scenario&, Session&)>;
 
-// Calls `answer` for every scenario that loads. throws UsageError when there is no scenario on the command
-// line.
+// Where the warnings of loading go with --json. Without it they go to standard error.
+enum class LoadWarnings { kInDocument, kOnStandardError };
+
+// Calls `answer` for every scenario that loads, which has the warnings that `answer` has to say. throws
+// UsageError when there is no scenario on the command line.
 int for_each_scenario(const Arguments& arguments, Session& session, const AnswerScenario& answer);
 // Answers for `files` alone, where only some of the words are scenarios.
 int for_each_scenario(const std::vector<std::string>& files, const Arguments& arguments, Session& session,
-                      const AnswerScenario& answer);
+                      const AnswerScenario& answer, LoadWarnings warnings = LoadWarnings::kInDocument);
 
 inline constexpr std::string_view kNothingSimulated = "nothing was simulated";
 // The same of one refused scenario of `files`: it says nothing of the others.

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "sim/study/payload_cache.hpp"
+#include "sim/study/shared_warnings.hpp"
 #include "sim/study/sweep_row.hpp"
 #include "tools/command_line.hpp"
 
@@ -16,7 +17,8 @@ struct SweepWork {
   const Sweep& sweep;
   const DataDirectory& data;
   PayloadCache& cache;
-  std::span<const std::size_t> points;                                    // to do, ascending
+  SharedWarnings& warnings;             // gets those of points that this process loads
+  std::span<const std::size_t> points;  // to do, ascending
   std::function<bool(std::size_t point, const std::string& row)> accept;  // in this order; false: stop
   std::function<bool()> tick;                                             // now and then; false: stop
 };

@@ -48,7 +48,11 @@ class Watch {
 class Reader {
  public:
   Reader(const YamlNode& root, const std::string& source, PresetPlaces places, Diagnostics& diagnostics)
-      : tree_(root), places_(places), diagnostics_(diagnostics), watch_(diagnostics) {
+      : tree_(root),
+        places_(places),
+        diagnostics_(diagnostics),
+        watch_(diagnostics),
+        first_(diagnostics.items().size()) {
     scenario_.source = source;
     root_.emplace(&root, "", root.where, diagnostics, &scenario_.origins);
   }
@@ -67,11 +71,13 @@ class Reader {
   void check_device();
   void choose_attention_kernel();
   void choose_attention_kernel(HardwareProfile& profile);
+  void keep_warnings();
 
   const YamlNode& tree_;
   PresetPlaces places_;
   Diagnostics& diagnostics_;
   Watch watch_;
+  std::size_t first_;  // of the diagnostics that are reported while this reads
   Scenario scenario_;
   std::optional<YamlMap> root_;
   std::optional<ClusterSpec> counted_;  // of which at least the nodes are known
@@ -280,6 +286,14 @@ void Reader::choose_attention_kernel(HardwareProfile& profile) {
   attention.in_use = static_cast<std::size_t>(found - names.begin());
 }
 
+// Warnings of the files that the scenario names, each once.
+void Reader::keep_warnings() {
+  std::vector<Diagnostic>& kept = scenario_.warnings;
+  for (std::size_t i = first_; i < diagnostics_.items().size(); ++i)
+    if (const Diagnostic& said = diagnostics_.items()[i]; std::ranges::find(kept, said) == kept.end())
+      kept.push_back(said);
+}
+
 std::optional<Scenario> Reader::read() {
   read_head();
   read_machine();
@@ -288,6 +302,7 @@ std::optional<Scenario> Reader::read() {
   check_placement();
   if (!watch_.clean()) return std::nullopt;
   for (Diagnostic& warning : keys_without_effect(scenario_)) scenario_.warnings.push_back(std::move(warning));
+  keep_warnings();
   return std::move(scenario_);
 }
 

@@ -78,7 +78,8 @@ struct Scenario {
   std::vector<AssumedInput> assumed;    // defaults of `failures` in use
   std::vector<Assertion> assertions;
   Origins origins;
-  std::vector<Diagnostic> warnings;  // keys without effect, read but doubtful values
+  // Keys without effect, read but doubtful values, and the warnings that were reported while it was loaded.
+  std::vector<Diagnostic> warnings;
 };
 
 // An iteration of another scenario, over and over, on nodes of the same fabric.

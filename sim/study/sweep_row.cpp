@@ -136,6 +136,7 @@ std::string PointRunner::row(std::size_t point) {
     Diagnostics diagnostics;
     const std::optional<Scenario> scenario = load(point, diagnostics);
     if (!scenario) return fmt::format("{},\"hash\":null,{}}}", head, refusal(diagnostics.sorted()));
+    if (warnings_ != nullptr) warnings_->add(diagnostics);
     const std::string own = hash_of(*scenario, point);
     const std::string result = cache_.get(own, [&] { return payload(*scenario); });
     return fmt::format("{},\"hash\":\"{}\",{}}}", head, own, result);

@@ -22,6 +22,7 @@
 #include "sim/report/result_keys.hpp"
 #include "sim/scenario/library.hpp"
 #include "sim/study/payload_cache.hpp"
+#include "sim/study/shared_warnings.hpp"
 #include "sim/study/sweep_points.hpp"
 #include "sim/study/sweep_spec.hpp"
 
@@ -49,11 +50,13 @@ struct Sweep {
 // The line of a point up to its varied values: the same however the point turns out.
 [[nodiscard]] std::string row_head(const Sweep& sweep, std::size_t point);
 
-// Makes rows. One for each thread: files of models and profiles are read once.
+// Makes rows. One for each thread: files of models and profiles are read once. `warnings` gets those that the
+// points of rows are loaded with.
 class PointRunner {
  public:
-  PointRunner(const Sweep& sweep, const DataDirectory& data, PayloadCache& cache)
-      : sweep_(sweep), library_(data), cache_(cache) {}
+  PointRunner(const Sweep& sweep, const DataDirectory& data, PayloadCache& cache,
+              SharedWarnings* warnings = nullptr)
+      : sweep_(sweep), library_(data), cache_(cache), warnings_(warnings) {}
 
   // The whole line, without its line end. Never throws: a point that cannot run, and one that meets a bug of
   // ours, is a row as well.
@@ -70,6 +73,7 @@ class PointRunner {
   const Sweep& sweep_;
   Library library_;
   PayloadCache& cache_;
+  SharedWarnings* warnings_;
 };
 
 }  // namespace stagecraft

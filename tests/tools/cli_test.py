@@ -847,6 +847,45 @@ class Answers(Case):
         result, = self.results(stagecraft("run", "names-json.yaml", "--set", "training.recompute=full", "--json", cwd=self.folder))
         self.assertIn(length, result["warnings"])
 
+    def altered(self):
+        """A scenario whose model's file has two altered keys."""
+        return self.write("altered.yaml", "stagecraft: 1\n"
+                          f"model: {SOURCE}/tests/data/hf_config/altered-deepseek-v3.config.json\n"
+                          "cluster: {node: dgx-h100, nodes: 2}\n"
+                          "training: {global_batch_size: 64, sequence_length: 4096}\n"
+                          "failures: {process: {kind: exponential, rate_per_node_day: 0.1}, policy: checkpoint-restart,\n"
+                          "           horizon: 30 days, repeats: 2}\n")
+
+    ALTERED = ["num_routed_experts: not a key of deepseek_v3, read as 'n_routed_experts' (256 experts)",
+               "num_shared_experts: not a key of deepseek_v3, read as 'n_shared_experts' (1 shared)"]
+
+    def test_warnings_of_loading_are_in_the_document(self):
+        file = self.altered()
+        for key, *words in (["warnings", "check", file], ["warnings", "run", file], ["warnings", "memory", file],
+                            ["warnings", "compare", file, "--vary", "schedule=1f1b"], ["notes", "goodput", file],
+                            ["notes", "goodput", file, "--vary", "failures.repeats=2"]):
+            ran = stagecraft(*words, "--json", cwd=self.folder)
+            document, = self.results(ran)
+            self.assertEqual((DONE, self.ALTERED), (ran.returncode, [one for one in document[key] if one in self.ALTERED]), words)
+            self.assertNotIn("not a key", ran.stderr, words)
+            # Text has each once, and stays as silent as it is asked to be.
+            ran = stagecraft(*words, cwd=self.folder)
+            for said in self.ALTERED:
+                self.assertEqual(1, ran.stderr.count(said), words)
+            self.assertNotIn("num_routed_experts", ran.stdout, words)
+            ran = stagecraft(*words, "--quiet", cwd=self.folder)
+            self.assertNotIn("num_routed_experts", ran.stdout + ran.stderr, words)
+
+    def test_warnings_of_loading_are_said_where_the_document_has_none(self):
+        file = self.altered()
+        for words in (["explain", file], ["topology", "show", file], ["topology", "check", file]):
+            for form in ([], ["--json"]):
+                ran = stagecraft(*words, *form, cwd=self.folder)
+                self.assertEqual(DONE, ran.returncode, ran.stderr)
+                for said in self.ALTERED:
+                    self.assertEqual(1, ran.stderr.count(said), [*words, *form])
+            self.assertEqual("", stagecraft(*words, "--json", "--quiet", cwd=self.folder).stderr)
+
     def test_a_model_that_is_not_covered_is_refused_by_name(self):
         ran = stagecraft("import", "hf", "tests/data/hf_config/hybrid-qwen3-next-80b-a3b.config.json")
         self.assert_refused(ran)

@@ -112,6 +112,22 @@ class Splits(Case):
         self.assertNotIn("model.weight_gradient", ran.stderr)
         self.assertNotIn("no effect", run("sweep", self.sweep, "--quiet", "--set", "schedule=gpipe").stderr)
 
+    def test_warnings_of_loading_are_said_once(self):
+        config = SOURCE / "tests/data/hf_config/made-nested-text-config.config.json"
+        base = self.folder / "base.yaml"
+        base.write_text(f"stagecraft: 1\nmodel: {config}\ncluster: {{node: dgx-a100-80gb, gpus: 8}}\n"
+                        "training: {global_batch_size: 16, sequence_length: 1024}\n")
+        self.sweep.write_text("stagecraft: 1\nbase: base.yaml\nvary:\n  schedule: [1f1b, gpipe]\n"
+                              "  training.global_batch_size: [16, 32]\n")
+        said = "vision_config: a part beside the language model: neither its time nor its memory is counted"
+        for form in ([], ["--json"], ["--table"], ["--csv"]):
+            for jobs in (1, 4):
+                ran = run("sweep", self.sweep, "--jobs", jobs, *form)
+                self.assertEqual((DONE, 1), (ran.returncode, ran.stderr.count(f"warning: {said}\n")), ran.stderr)
+        rows = [json.loads(line) for line in run("sweep", self.sweep, "--json").stdout.splitlines()]
+        self.assertEqual([1] * 4, [row["warnings"].count(said) for row in rows])
+        self.assertNotIn(said, run("sweep", self.sweep, "--quiet").stderr)
+
     def test_threads_give_the_same_bytes(self):
         self.assertEqual(run("sweep", self.sweep, "--jobs", 8).stdout, self.undisturbed())
 
