@@ -30,6 +30,7 @@ std::optional<Facts> resolved_facts(const ScenarioTree& base, std::span<const As
   if (!tree) return std::nullopt;
   Facts facts;
   flatten(*tree, "", facts);
+  if (scenario->cluster) facts.emplace(kGpusFact, static_cast<double>(scenario->cluster->gpu_count()));
   return facts;
 }
 

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/scenario/library.hpp"
@@ -14,6 +15,8 @@
 namespace stagecraft {
 
 using Facts = std::map<std::string, Fact>;  // by dotted path
+// Beside the keys: the GPUs of a cluster, where the scenario loads.
+inline constexpr std::string_view kGpusFact = "gpus";
 
 // A mapping with a name (a schedule, say) is its name, and a list of one value is that value: so is a cost that
 // all abstract stages share, once it is resolved.

@@ -25,6 +25,8 @@ constexpr std::uint64_t kMostPoints = 1'000'000;
 constexpr std::uint64_t kMostCandidates = 100'000'000;  // limit of a grid before `where`
 constexpr std::uint64_t kMostDraws = 1'000;             // limit per wanted point of a random sample
 
+constexpr const char* kUseVaried = "use the varied paths themselves";
+
 // Source of a name in a constraint: an axis, a constant, or a product of such.
 struct Binding {
   std::size_t axis = 0, slot = 0;
@@ -65,13 +67,47 @@ class Binder {
   }
 
  private:
-  // GPUs of the job, as in the rows: a part of one node, or whole nodes.
+  // GPUs of the job, as in the rows: a part of one node, whole nodes, those of groups of nodes, or the ranks of
+  // a job without a cluster.
   Binding bind_gpus(const Constraint& constraint) {
-    const std::string part = "cluster.gpus";
+    if (given_or_varied("cluster.gpus")) return bind("cluster.gpus", constraint);
+    if (!has_cluster()) return bind_ranks(constraint);
+    if (given_or_varied("cluster.node"))
+      return {.factors = {bind("cluster.nodes", constraint), bind("cluster.node.gpus", constraint)}};
+    const std::string gpus(kGpusFact);
+    const auto found = facts_.all().find(gpus);
+    const std::size_t before = diagnostics_.error_count();
+    check_constant(found == facts_.all().end() ? "cluster.nodes" : gpus, constraint);
+    if (diagnostics_.error_count() != before) return {};
+    if (found != facts_.all().end()) return {.constant = found->second};
+    error(constraint, "not-constant",
+          "gpus is not known before a point runs: the base does not load without what varies", kUseVaried);
+    return {};
+  }
+
+  // Degrees that are left out are 1.
+  Binding bind_ranks(const Constraint& constraint) {
+    Binding ranks{.factors = {{.constant = 1.0}}};
+    for (const char* degree : {"tensor", "context", "pipeline", "data"}) {
+      const std::string path = std::string("parallelism.") + degree;
+      if (given_or_varied(path))
+        ranks.factors.push_back(bind(path, constraint));
+      else
+        check_constant(path, constraint);
+    }
+    return ranks;
+  }
+
+  [[nodiscard]] bool given_or_varied(const std::string& path) const {
     const std::vector<std::string> varied = spec_.paths();
-    if (facts_.all().contains(part) || std::ranges::find(varied, part) != varied.end())
-      return bind(part, constraint);
-    return {.factors = {bind("cluster.nodes", constraint), bind("cluster.node.gpus", constraint)}};
+    return facts_.all().contains(path) || std::ranges::find(varied, path) != varied.end();
+  }
+
+  [[nodiscard]] bool has_cluster() const {
+    return facts_.all().contains("cluster") ||
+           std::ranges::any_of(spec_.paths(), [](const std::string& path) {
+             return path == "cluster" || path.starts_with("cluster.");
+           });
   }
 
   Binding bind(const std::string& name, const Constraint& constraint) {
@@ -129,13 +165,12 @@ class Binder {
     for (const std::string& varied : spec_.paths())
       if (path.starts_with(varied + ".") || varied.starts_with(path + "."))
         return error(constraint, "not-constant",
-                     fmt::format("{} is not known before a point runs: {} varies", path, varied),
-                     "use the varied paths themselves");
+                     fmt::format("{} is not known before a point runs: {} varies", path, varied), kUseVaried);
     if (const auto varied = facts_.follows(path))
       error(
           constraint, "not-constant",
           fmt::format("{} is not known before a point runs: it follows from {}, which varies", path, *varied),
-          "vary it, or give it");
+          path == kGpusFact ? kUseVaried : "vary it, or give it");
   }
 
   void error(const Constraint& constraint, std::string code, std::string message, std::string hint) {

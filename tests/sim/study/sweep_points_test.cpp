@@ -143,6 +143,32 @@ TEST_F(SweepPointsTest, GpusAreThoseOfTheJob) {
               ElementsAre("16", "64"));
 }
 
+// Without a cluster they are the ranks: 4 stages, one replica unless there are more.
+TEST_F(SweepPointsTest, GpusOfAJobWithoutAClusterAreItsRanks) {
+  EXPECT_THAT(values("vary:\n  parallelism.pipeline: [1, 2, 4, 8]\nwhere: gpus == 4\n"), ElementsAre("4"));
+  EXPECT_THAT(values("vary:\n  parallelism.pipeline: [2, 4]\n  parallelism.data: [1, 2]\nwhere: gpus == 4\n"),
+              ElementsAre("2 2", "4 1"));
+  EXPECT_THAT(values("vary:\n  schedule: [gpipe, 1f1b]\nwhere: gpus == 4\n"), ElementsAre("gpipe", "1f1b"));
+  EXPECT_THAT(values("vary:\n  parallelism: [{pipeline: 4}]\nwhere: gpus == 4\n"),
+              ElementsAre(HasSubstr("parallelism varies")));
+}
+
+// Two nodes of 8 GPUs each of two kinds.
+TEST_F(SweepPointsTest, GpusOfGroupsOfNodesAreCounted) {
+  const std::string groups = "[{node: dgx-h100, nodes: 2}, {node: dgx-a100-80gb, nodes: 2}]";
+  overrides_ = {"cluster={nodes: " + groups + "}"};
+  EXPECT_THAT(values("vary:\n  schedule: [gpipe, 1f1b]\nwhere: gpus == 32\n"), ElementsAre("gpipe", "1f1b"));
+  EXPECT_THAT(values("vary:\n  schedule: [gpipe, 1f1b]\nwhere: gpus == 16\n"),
+              ElementsAre("no point is left"));
+  EXPECT_THAT(
+      values("vary:\n  cluster.nodes: [" + groups + ", [{node: dgx-h100, nodes: 1}, " +
+             "{node: dgx-a100-80gb, nodes: 1}]]\nwhere: gpus == 32\n"),
+      ElementsAre("gpus is not known before a point runs: it follows from cluster.nodes, which varies"));
+  overrides_.push_back("parallelism.pipeline=64");  // does not fit, and does not load
+  EXPECT_THAT(values("vary:\n  parallelism.pipeline: [4]\nwhere: gpus == 32\n"),
+              ElementsAre(HasSubstr("the base does not load without what varies")));
+}
+
 // Neither loads alone: the H100's profile lacks the base's kernel, the A100's lacks fa3.
 TEST_F(SweepPointsTest, AValueThatDoesNotLoadAloneIsTriedBesideOthers) {
   overrides_ = {"options.attention_kernel=triton-2023"};
