@@ -199,21 +199,29 @@ void print_plan(const MeasurementPlan& plan, bool with_schema, Session& session)
   }
 }
 
+// A scenario that is refused takes no other's points away.
+ExitCode add_to_plan(const std::string& file, const Arguments& arguments, Session& session, Library& library,
+                     MeasurementPlan& plan) {
+  Diagnostics diagnostics;
+  const std::optional<Scenario> scenario = load_scenario(file, arguments.all("set"), library, diagnostics);
+  if (scenario) check_cluster(*scenario, diagnostics);
+  if (scenario && !diagnostics.has_errors()) plan.add(*scenario, diagnostics);
+  if (!diagnostics.has_errors()) return print_warnings(diagnostics.sorted(), arguments, session), kDone;
+  print_diagnostics(diagnostics.sorted(), arguments, session);
+  return kWrongInput;
+}
+
 int plan_command(const Arguments& arguments, Session& session) {
   const std::vector<std::string> files = without_first(arguments.words());
   if (files.empty())
     throw UsageError("no scenario is named", "stagecraft doctor lists those that are installed");
   MeasurementPlan plan;
-  Diagnostics diagnostics;
-  for (const std::string& file : files) {
-    const std::optional<Scenario> scenario =
-        load_scenario(file, arguments.all("set"), session.data, diagnostics);
-    if (scenario && !diagnostics.has_errors()) plan.add(*scenario, diagnostics);
-  }
-  print_diagnostics(diagnostics.sorted(), arguments, session);
-  if (diagnostics.has_errors()) return kWrongInput;
+  Library library(session.data);
+  int worst = kDone;
+  for (const std::string& file : files)
+    worst = std::max<int>(worst, add_to_plan(file, arguments, session, library, plan));
   print_plan(plan, arguments.has("json"), session);
-  return kDone;
+  return worst;
 }
 
 // --- show --------------------------------------------------------------------------------------------------

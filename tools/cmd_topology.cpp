@@ -22,13 +22,8 @@ constexpr std::size_t kMostNamed = 20;  // degraded links
 
 // throws ScenarioError.
 void refuse_without_cluster(const Scenario& scenario) {
-  if (scenario.cluster) return;
   Diagnostics diagnostics;
-  diagnostics.error({.code = "no-cluster",
-                     .where = {scenario.source, 0, 0},
-                     .path = "cluster",
-                     .message = "the scenario has no cluster",
-                     .hint = "stages of given costs need none; name a node and a fabric"});
+  check_cluster(scenario, diagnostics);
   diagnostics.throw_if_errors();
 }
 

@@ -72,6 +72,15 @@ int answer_one(const Question& question, const Arguments& arguments, Session& se
 
 }  // namespace
 
+void check_cluster(const Scenario& scenario, Diagnostics& diagnostics) {
+  if (scenario.cluster) return;
+  diagnostics.error({.code = "no-cluster",
+                     .where = {scenario.source, 0, 0},
+                     .path = "cluster",
+                     .message = "the scenario has no cluster",
+                     .hint = "stages of given costs need none; name a node and a fabric"});
+}
+
 std::string not_simulated(const std::string& file, const std::vector<std::string>& files) {
   return files.size() == 1 ? std::string(kNothingSimulated) : place_name(file) + " was not simulated";
 }

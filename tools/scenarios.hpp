@@ -27,6 +27,9 @@ int for_each_scenario(const Arguments& arguments, Session& session, const Answer
 int for_each_scenario(const std::vector<std::string>& files, const Arguments& arguments, Session& session,
                       const AnswerScenario& answer, LoadWarnings warnings = LoadWarnings::kInDocument);
 
+// Reports that there is none, for commands that need one.
+void check_cluster(const Scenario& scenario, Diagnostics& diagnostics);
+
 inline constexpr std::string_view kNothingSimulated = "nothing was simulated";
 // The same of one refused scenario of `files`: it says nothing of the others.
 [[nodiscard]] std::string not_simulated(const std::string& file, const std::vector<std::string>& files);

@@ -1321,6 +1321,23 @@ class Answers(Case):
         self.assertEqual({"stagecraft.plan/1"}, {point.pop("schema") for point in points})
         self.assertEqual([json.loads(line) for line in lines], points)
 
+    def test_a_scenario_without_a_cluster_has_no_points_to_measure(self):
+        ran = stagecraft("calibrate", "plan", PIPELINE)
+        self.assert_refused(ran)
+        self.assertIn(f"{PIPELINE}: error: cluster: the scenario has no cluster\n", ran.stderr)
+
+    def test_refused_scenarios_take_no_points_of_others_away(self):
+        good = stagecraft("calibrate", "plan", FLAGSHIP)
+        self.assertEqual((DONE, ""), (good.returncode, good.stderr))
+        ran = stagecraft("calibrate", "plan", "nope.yaml", FLAGSHIP, PIPELINE)
+        self.assertEqual((WRONG_INPUT, good.stdout), (ran.returncode, ran.stdout))
+        self.assertIn("nope.yaml: error: no such file\n", ran.stderr)
+        self.assertIn("the scenario has no cluster\n", ran.stderr)
+        lines = stagecraft("calibrate", "plan", "nope.yaml", FLAGSHIP, "--json").stdout.splitlines()
+        schemas = [json.loads(line)["schema"] for line in lines]
+        self.assertEqual("stagecraft.error/1", schemas.pop(0))
+        self.assertEqual(["stagecraft.plan/1"] * len(good.stdout.splitlines()), schemas)
+
     def test_what_is_wanted_is_what_stages_run(self):
         def wanted(*options):
             lines = stagecraft("calibrate", "plan", "scenarios/llama3-8b-64xA100.yaml", *options).stdout.splitlines()
