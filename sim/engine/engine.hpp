@@ -20,7 +20,7 @@ struct LinkUsage {
   double bytes = 0;      // carried
   Duration busy{};       // at least one flow crossed it
   Duration saturated{};  // it was full
-  Duration delay{};      // summed over tasks: time that they lost because this link was their bottleneck
+  Duration delay{};      // summed over unit flows: time that they lost because this link was their bottleneck
   friend bool operator==(const LinkUsage&, const LinkUsage&) = default;
 };
 

@@ -263,8 +263,9 @@ void FluidTasks::flush(Moving& moving, Duration now) {
   moving.since = now;
   if (passed == 0) return;
   moving.left = std::max(0.0, moving.left - passed * moving.speed);
-  if (moving.bottleneck && moving.reach > 0)
-    usage_.lose(*moving.bottleneck, passed * (1 - moving.speed / moving.reach));
+  if (!moving.bottleneck || moving.reach <= 0) return;
+  const double flows = std::ranges::find(moving.uses, *moving.bottleneck, &LinkUse::link)->flows;
+  usage_.lose(*moving.bottleneck, flows * passed * (1 - moving.speed / moving.reach));
 }
 
 void FluidTasks::change_speed(TransferId id, double speed, Duration now) {

@@ -31,7 +31,7 @@ class NetworkUsage {
   void enter(LinkId link, const Crossing& by, Duration now);
   void leave(LinkId link, const Crossing& by, Duration now);
   void carry(LinkId link, double bytes);
-  // Adds the time that a task lost because this link was its bottleneck.
+  // Adds the time that the unit flows of a task on this link lost because it was their bottleneck.
   void lose(LinkId link, double nanoseconds);
   void set_full(LinkId link, bool full, Duration now);
 

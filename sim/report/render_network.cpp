@@ -120,7 +120,7 @@ std::string network_lines(const Report& report, bool verbose) {
     out += link_row(network.links[i], report.iteration_time);
   // Above the iteration where many wait at once.
   if (!network.links.empty() && network.links.front().delay > Duration::zero())
-    out += row("(delay: summed over the tasks that the link held up)");
+    out += row("(delay: summed over the transfers that the link held up)");
   const std::vector<Pair> pairs = pairs_of(network.meetings);
   for (std::size_t i = 0; i < most(pairs.size()); ++i) {
     const MeetingReport& longest = *pairs[i].longest;

@@ -53,7 +53,9 @@ struct LinkReport {
   double bytes = 0;
   double utilisation = 0;  // bytes over capacity times iteration time
   Duration busy{}, saturated{};
-  Duration delay{};  // time lost by tasks because this link was their bottleneck, summed over tasks
+  // Time lost by transfers because this link was their bottleneck, summed over them; of one that only partly
+  // crosses it, that part.
+  Duration delay{};
 
   friend bool operator==(const LinkReport&, const LinkReport&) = default;
 };

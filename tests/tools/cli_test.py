@@ -815,7 +815,7 @@ class Answers(Case):
 
     def test_a_delay_above_the_iteration_is_said_to_be_a_sum(self):
         shared = "scenarios/llama3-70b-128xH100-shared-links.yaml"
-        note = "                 (delay: summed over the tasks that the link held up)\n"
+        note = "                 (delay: summed over the transfers that the link held up)\n"
         table = stagecraft("run", shared, "--set", "cluster.fabric.oversubscription=4").stdout
         self.assertEqual(1, table.count(note))
         self.assertLess(table.index(" delay\n"), table.index(note))

@@ -179,6 +179,18 @@ TEST(LinkUsage, BlamesTheBottleneckOnly) {
   EXPECT_EQ(timeline.links[narrow], (LinkUsage{.bytes = 10e9, .busy = 2s, .saturated = 2s, .delay = 1s}));
 }
 
+// System: three transfers of 1 s at the whole rate over one link, as one task and as three.
+// Expectation: 3 s; each transfer lost 2 s.
+TEST(LinkUsage, CountsTheDelayOfEachTransferOfATask) {
+  for (const int tasks : {1, 3}) {
+    Flows flows;
+    const LinkId link = flows.link(10_GBps);
+    for (int i = 0; i < tasks; ++i) flows.task(1s, 10_GBps, {on(link, 3.0 / tasks)});
+    EXPECT_EQ(run(flows.system.build()).links[link],
+              (LinkUsage{.bytes = 30e9, .busy = 3s, .saturated = 3s, .delay = 6s}));
+  }
+}
+
 // System: two of 200 days each at the whole rate, together: both through at 400 days.
 // Expectation: each lost 200 days, more than 2^63 parts of a nanosecond hold.
 TEST(LinkUsage, TellsWhatALinkCostOverMonths) {

@@ -315,6 +315,31 @@ TEST(Flow, FoldedEqualsUnfolded) {
   }
 }
 
+// A link is as busy, and holds as much up, whoever is simulated for whom. Sums of rounded times may differ by a
+// few nanoseconds.
+TEST(Flow, UsesLinksFoldedAsUnfolded) {
+  const Scenario scenario = scenario_of(
+      "stagecraft: 1\n"
+      "model: llama-3-8b\n"
+      "cluster: {node: dgx-h200, gpus: 4}\n"
+      "parallelism: {tensor: 2, pipeline: 2, zero_stage: 1}\n"
+      "training: {global_batch_size: 16, micro_batch_size: 1, sequence_length: 1024}\n"
+      "schedule: v-half\n"
+      "overlap: {pipeline: false}\n");
+  const NetworkReport folded = flow(scenario).network, unfolded = flow(scenario, {.unfold = true}).network;
+  ASSERT_EQ(folded.links.size(), unfolded.links.size());
+  ASSERT_GT(folded.links.front().delay, 0s);
+  for (std::size_t i = 0; i < folded.links.size(); ++i) {
+    const LinkReport &one = folded.links[i], &other = unfolded.links[i];
+    SCOPED_TRACE(one.name);
+    EXPECT_EQ(one.name, other.name);
+    EXPECT_EQ(one.busy, other.busy);
+    EXPECT_EQ(one.saturated, other.saturated);
+    EXPECT_NEAR(one.bytes, other.bytes, 1);
+    EXPECT_NEAR(to_seconds(one.delay), to_seconds(other.delay), 1e-8);
+  }
+}
+
 // One all-reduce over 4 nodes, alone: as the closed form says, however GPUs share their NICs.
 TEST(Flow, OfOneCollectiveAloneIsTheClosedFormOnAnyNumberOfNics) {
   for (const int gpus : {4, 8})
