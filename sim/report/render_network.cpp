@@ -53,7 +53,8 @@ void write_jobs(JsonWriter& json, const NetworkReport& network) {
   for (const OtherJobReport& job : network.jobs) {
     json.begin_object().field("name", std::string_view(job.name)).field("nodes", std::string_view(job.nodes));
     json.field("alone_iteration_time_s", job.alone_time).field("iterations", job.iterations);
-    if (job.iterations > 0) json.field("shared_iteration_time_s", job.shared_time);
+    json.key("shared_iteration_time_s");
+    job.iterations > 0 ? json.value(job.shared_time) : json.null();
     json.field("cost_s", job.cost).end_object();
   }
   json.end_array();
@@ -66,7 +67,8 @@ void write_jobs(JsonWriter& json, const NetworkReport& network) {
 std::string job_row(const OtherJobReport& job) {
   std::string text = fmt::format("{} on {} costs {}; its own iteration {}", job.name, job.nodes,
                                  human(job.cost), human(job.alone_time));
-  if (job.iterations > 0) text += fmt::format(", here {}", human(job.shared_time));
+  text +=
+      job.iterations > 0 ? fmt::format(", here {}", human(job.shared_time)) : ", and none ends beside ours";
   return row(text);
 }
 

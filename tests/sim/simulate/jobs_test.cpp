@@ -1,4 +1,5 @@
 // Several jobs on one fabric, with a pencil, and what a job costs that meets nobody.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "sim/scenario/load_jobs.hpp"
@@ -8,6 +9,7 @@ namespace stagecraft {
 namespace {
 
 using namespace std::chrono_literals;
+using testing::HasSubstr;
 
 // Two nodes below each of two leaves, and one uplink of 10 GB/s a leaf for both (2:1). Our job has a node of
 // each leaf. F 0-10, B -30, then 400 MB of gradients, 40 ms alone: 70 ms.
@@ -64,6 +66,16 @@ TEST(Jobs, MeetAsTheirStartsHaveIt) {
   EXPECT_EQ(report.iteration_time, 90ms);
   EXPECT_EQ(report.network.jobs.front().iterations, 0);
   EXPECT_EQ(report.network.jobs.front().cost, 20ms);
+}
+
+// What it costs ours is known all the same.
+TEST(Jobs, ThatEndNoIterationBesideOursHaveNoTimeBesideIt) {
+  const Report none = simulate(scenario_of(ours(kTwin + "nodes: [1, 3], start: 20 ms}")));
+  EXPECT_THAT(render_json(none), HasSubstr(R"("iterations":0,"shared_iteration_time_s":null,"cost_s":0.02)"));
+  EXPECT_THAT(render_text(none, false), HasSubstr("costs 20.0 ms; its own iteration 70.0 ms, and\n"));
+  EXPECT_THAT(render_text(none, false), HasSubstr(" none ends beside ours\n"));
+  const Report one = simulate(scenario_of(ours(kTwin + "nodes: [1, 3]}")));
+  EXPECT_THAT(render_json(one), HasSubstr(R"("iterations":1,"shared_iteration_time_s":0.11,"cost_s":0.04)"));
 }
 
 TEST(Jobs, ThatStartWhenOursIsOverCostNothing) {
