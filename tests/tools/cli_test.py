@@ -305,6 +305,7 @@ class Goldens(Case):
             f"{compare} --vary schedule=gpipe,1f1b",
             f"{compare} --vary schedule=gpipe,1f1b --vary training.global_batch_size=4,8,16 --jobs 3",
             f"{compare} --vary parallelism.virtual_stages=1,2,4 --set schedule=interleaved-group",
+            f"{compare} --vary schedule=gpipe,1f1b,interleaved-1f1b,zb-h1",
             f"{compare} --vary schedule=1f1b,2f2b,interleaved-1f1b",
             f"{compare} --vary schedule=1f1b,2f2b,interleaved-1f1b --format markdown",
             f"{compare} --vary schedule=1f1b,2f2b --format csv",
