@@ -72,7 +72,6 @@ Answer answered(const OrderedAnswers::Ask& ask, std::size_t question, const Sess
 void print_answer(const Answer& answer, Session& session) {
   for (const Written& piece : answer.written) (piece.to_err ? session.err : session.out) << piece.text;
   session.out << std::flush;
-  if (answer.thrown) std::rethrow_exception(answer.thrown);
 }
 
 }  // namespace
@@ -86,6 +85,7 @@ int OrderedAnswers::print(const Arguments& arguments, Session& session) const {
   ProgressLine progress(session.err, session.err_is_terminal, count, noun);
   std::size_t done = 0;
   int worst = kDone;
+  std::exception_ptr thrown;
   OrderedPool pool;
   pool.threads = arguments.integer("jobs", 1, 1, 1'024);
   pool.make_work = [&] {
@@ -99,6 +99,7 @@ int OrderedAnswers::print(const Arguments& arguments, Session& session) const {
     const Answer answer = std::move(answers[question]);
     print_answer(answer, session);
     worst = std::max(worst, answer.code);
+    if (!thrown) thrown = answer.thrown;
     ++done;
     return Interrupt::signal() == 0;
   };
@@ -108,6 +109,7 @@ int OrderedAnswers::print(const Arguments& arguments, Session& session) const {
   };
   pool.run(questions);
   progress.finish();
+  if (thrown) std::rethrow_exception(thrown);
   if (done == count) return worst;
   session.err << fmt::format("stopped: {} of {} {} are done\n", done, count, noun);
   return kBySignal + Interrupt::signal();

@@ -1,8 +1,8 @@
 // Answers to several questions, made at the same time and printed in their order.
 //
 // Each answer has outputs of its own, which are passed on once all earlier ones are: the same bytes in the
-// same order on both outputs, on any number of threads. An exception ends the rest, as in a sequential run.
-// Ctrl-C lets running answers end and skips the rest.
+// same order on both outputs, on any number of threads. Of exceptions the first is thrown once all others are
+// printed. Ctrl-C lets running answers end and skips the rest.
 #pragma once
 
 #include <cstddef>
