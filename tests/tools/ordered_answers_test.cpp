@@ -18,7 +18,7 @@ class OrderedAnswersTest : public testing::TestWithParam<const char*> {
   }
 
   std::ostringstream out_, err_;
-  Session session_{.out = out_, .err = err_, .data = DataDirectory(STAGECRAFT_SOURCE_DIR), .executable = {}};
+  Session session_{.out = out_, .err = err_, .data = {}, .executable = {}};
 };
 
 TEST_P(OrderedAnswersTest, AreInTheOrderOfTheQuestionsWithTheWorstCode) {
