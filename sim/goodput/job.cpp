@@ -28,7 +28,8 @@ class Job {
                                                [](const Incident& incident) {
                                                  return incident.kind == IncidentKind::kCorruption;
                                                })),
-        place_(static_cast<std::size_t>(history.nodes), -1) {
+        place_(static_cast<std::size_t>(history.nodes), -1),
+        trained_until_(static_cast<std::size_t>(history.nodes), Duration::min()) {
     account_.horizon = spec.horizon;
     account_.causes.resize(history.causes.size());
   }
@@ -63,6 +64,7 @@ class Job {
 
   // Handlers of events.
   void hear(const Incident& incident);
+  [[nodiscard]] bool corrupts(const Incident& incident) const;
   void halt(const Incident& incident, const Response& response);
   void stand_still(const Incident& incident, Duration detect);
   void hang();
@@ -113,7 +115,10 @@ class Job {
 
   // The plan in force, and the one that a stall leads to.
   StepPlan step_;
-  std::vector<int> place_;           // place in the plan, by node; -1: none
+  std::vector<int> place_;  // place in the plan, by node; -1: none
+  // By node: the end of the steps that it has trained and that count, if any; kNever: it is in the plan in
+  // force.
+  std::vector<Duration> trained_until_;
   std::array<Duration, 3> parts_{};  // of a stall: wait, reconfigure, state transfer
   std::size_t part_ = 0;
   std::optional<Duration> review_after_;
@@ -287,7 +292,8 @@ void Job::leave_state() {
 void Job::hear(const Incident& incident) {
   SC_CHECK(incident.time == now_, "incidents come in order of time, from 0");
   machines_.apply(incident);
-  const Response response = policy_.on(incident, machines_);
+  Response response = policy_.on(incident, machines_);
+  if (response.answer != Answer::kHalt && corrupts(incident)) response = {.answer = Answer::kHalt};
   set_speed();
   const bool borne = response.answer != Answer::kNothing && response.answer != Answer::kHalt;
   if (borne && is_loss(incident) && state_ != State::kDetecting && borne_ == nullptr) borne_ = &incident;
@@ -309,6 +315,12 @@ void Job::hear(const Incident& incident) {
       std::ranges::stable_sort(removals_, {}, &Removal::due);
       return;
   }
+}
+
+// Do steps count that the node has trained since the onset? It may have left since, and the job may be stopped.
+bool Job::corrupts(const Incident& incident) const {
+  return incident.kind == IncidentKind::kCorruption &&
+         trained_until_[static_cast<std::size_t>(incident.node)] > incident.onset;
 }
 
 void Job::halt(const Incident& incident, const Response& response) {
@@ -466,19 +478,23 @@ void Job::make_plan(Occasion occasion) {
                      state_ == State::kHanging;
   if (stops && borne_ != nullptr) count_failure(*borne_);
   if (plan.undo == Undo::kToCheckpoint || corrupted_since_) go_back(source);
-  corrupted_since_.reset();
   plan_soon_ = checkpoint_soon_ = false;
   known_at_ = {};
   if (occasion != Occasion::kStart && !down_since_) ++account_.changes;
+  for (Duration& trained : trained_until_) trained = std::min(trained, progress_.at);
   if (!plan.step) {
     held_ = 0;
     return enter(State::kStopped, kNever);
   }
   check(*plan.step);
+  corrupted_since_.reset();  // a job that stops first loads a checkpoint when it goes on
   for (const int node : step_.nodes) place_[static_cast<std::size_t>(node)] = -1;
   step_ = *std::move(plan.step);
-  for (std::size_t place = 0; place < step_.nodes.size(); ++place)
-    place_[static_cast<std::size_t>(step_.nodes[place])] = static_cast<int>(place);
+  for (std::size_t place = 0; place < step_.nodes.size(); ++place) {
+    const auto node = static_cast<std::size_t>(step_.nodes[place]);
+    place_[node] = static_cast<int>(place);
+    trained_until_[node] = kNever;
+  }
   held_ = static_cast<int>(step_.nodes.size());
   review_after_ = plan.review;
   parts_ = {plan.wait, plan.reconfigure, plan.state_transfer};

@@ -6,7 +6,9 @@
 //   on     what does this incident mean for the job? Asked of every incident, in order, the moment it
 //          happens, whatever the job is doing. While it detects a failure that halted it, the answer is not
 //          heard: the plan after it is made from the machines as they are then. Nobody is asked about nodes
-//          added at time 0: they are there at the start.
+//          added at time 0: they are there at the start. Corruption of a node
+//          is a failure, whatever the answer, where steps count that the node has trained since the onset: it may
+//          have left since, or the job may be stopped.
 //   plan   what now? Asked at the start, when a failure is detected, at a step end that the policy asked for,
 //          and while the job is stopped when the policy says so. The answer holds until the next plan.
 //
@@ -77,7 +79,8 @@ struct Situation {
   // Load time of going back to a checkpoint now (Undo::kToCheckpoint): from host memories where every shard
   // has a surviving copy, otherwise from storage; zero without a checkpoint.
   Duration load{};
-  bool corrupted = false;  // results were wrong: the job goes back to a checkpoint whatever the plan says
+  // Results were wrong: the job goes back to a checkpoint whatever the plan says. True until a plan has a step.
+  bool corrupted = false;
 };
 
 enum class Undo : std::uint8_t {

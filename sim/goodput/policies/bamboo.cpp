@@ -110,6 +110,7 @@ Plan Bamboo::plan(const Situation& situation) {
   if (running && !situation.corrupted && !wants_rebalance(situation.machines, situation.now))
     return go_on(situation);
   if (running) global_ = false;
+  if (situation.corrupted) global_ = true;
   return rendezvous(situation);
 }
 

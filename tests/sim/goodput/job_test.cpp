@@ -3,7 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <utility>
+#include <vector>
+
 #include "base/check.hpp"
+#include "sim/goodput/policies/checkpoint_restart.hpp"
+#include "sim/goodput/policies/elastic.hpp"
+#include "sim/goodput/policies/hot_spares.hpp"
 #include "tests/sim/goodput/made_job.hpp"
 
 namespace stagecraft {
@@ -256,6 +263,61 @@ TEST(Job, CorruptionGoesBackBeforeItsOnset) {
   EXPECT_EQ(account.undone_steps, 2);
   EXPECT_EQ(account.samples, 2 + 5);  // 45..95
   EXPECT_EQ(account[Bucket::kLostWork], seconds(20 + 5 + 5));
+}
+
+// Found out at 50, while the job waits for node 0 from 45 to 60. Wrong since 25: the checkpoints of 30 and 40 are
+// bad. From 60 on four steps of the two that are good. Wrong since 48: nothing was trained since.
+TEST(Job, CorruptionThatIsFoundWhileTheJobIsStoppedGoesBackBeforeItsOnset) {
+  const auto policies = [] {
+    std::vector<std::unique_ptr<Policy>> all;
+    const std::vector<std::pair<int, Duration>> restart = {{1, seconds(0)}};
+    all.push_back(std::make_unique<CheckpointRestart>(CheckpointRestartSpec{
+        .nodes = 2, .lost = LostNode::kWaitedFor, .restart = restart, .shape = made::always(10, 2)}));
+    all.push_back(std::make_unique<HotSpares>(
+        HotSparesSpec{.nodes = 2, .step = seconds(10), .samples = 1, .restart = restart}));
+    all.push_back(std::make_unique<ElasticDataParallel>(
+        ElasticSpec{.replicas = 2, .min_replicas = 2, .restart = restart, .shape = made::always(10, 2)}));
+    return all;
+  };
+  const auto found_at_50 = [](std::int64_t onset) {
+    return history(2, {removal(45, 0),
+                       {.time = seconds(50),
+                        .kind = IncidentKind::kCorruption,
+                        .id = 1,
+                        .node = 1,
+                        .onset = seconds(onset)},
+                       addition(60, 0)});
+  };
+  for (const auto& policy : policies()) {
+    const Account account = run_job(job(100, 10, sync_every(1, 0)), found_at_50(25), *policy);
+    EXPECT_EQ(account.failures, 2);
+    EXPECT_EQ(account.undone_steps, 2);
+    EXPECT_EQ(account.samples, 2 + 4);
+    EXPECT_EQ(account[Bucket::kIdle], seconds(15));
+  }
+  for (const auto& policy : policies()) {
+    const Account account = run_job(job(100, 10, sync_every(1, 0)), found_at_50(48), *policy);
+    EXPECT_EQ(account.failures, 1);
+    EXPECT_EQ(account.undone_steps, 0);
+    EXPECT_EQ(account.samples, 4 + 4);
+  }
+}
+
+// Node 0 is wrong since 25 and is replaced at 45 from the checkpoint of 40; node 1 ends a step at 55. At 58 all of it
+// turns out to be wrong. Wrong since 41: what node 0 trained since then was lost with it.
+TEST(Job, CorruptionOfANodeThatHasLeftGoesBackBeforeItsOnset) {
+  const auto found_at_58 = [](std::int64_t onset) {
+    return history(
+        2, {removal(45, 0),
+            {.time = seconds(58), .kind = IncidentKind::kCorruption, .node = 0, .onset = seconds(onset)}});
+  };
+  const Account wrong = run(job(100, 10, sync_every(1, 0)), found_at_58(25), made::restarted({}));
+  EXPECT_EQ(wrong.failures, 2);
+  EXPECT_EQ(wrong.undone_steps, 3);
+  EXPECT_EQ(wrong.samples, 2 + 4);  // 68, 78, 88, 98
+  const Account right = run(job(100, 10, sync_every(1, 0)), found_at_58(41), made::restarted({}));
+  EXPECT_EQ(right.failures, 1);
+  EXPECT_EQ(right.samples, 4 + 5);  // 55, 65, 75, 85, 95
 }
 
 TEST(Job, AnnouncedMaintenanceLosesNothing) {
