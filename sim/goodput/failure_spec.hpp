@@ -55,7 +55,7 @@ struct Cause {
   friend bool operator==(const Cause&, const Cause&) = default;
 };
 
-// Each up node fails at rate r·(N/reference)^exponent; after its i-th incident lemon_factor^i times as often,
+// Each up node fails at rate r·(N/reference)^exponent in a job of N nodes, spares not counted; after its i-th incident lemon_factor^i times as often,
 // i <= 19: nothing is known beyond the 20th (SuperBench, USENIX ATC 2024), and a factor that grew for ever
 // would fail infinitely often.
 struct ExponentialFailures {
@@ -96,8 +96,8 @@ struct WeibullClusterFailures {
 // Several nodes of one fault domain at once. Domains are the nodes 0..n-1, n..2n-1, …; each has bursts of its
 // own (Poisson).
 struct BurstFailures {
-  // Nodes lost, not bursts: a domain of n nodes has rate·n/(mean size) bursts a day. Or bursts_per_day of the
-  // whole cluster.
+  // Nodes lost, not bursts: a domain of n nodes has rate·n/(mean size) bursts a day. Or bursts_per_day of all
+  // nodes of the job; domains of spares have as many a node.
   double rate_per_node_day = 0;
   std::optional<double> bursts_per_day = {};
   int domain_nodes = 1;                            // n

@@ -88,9 +88,12 @@ double mean_seconds(const RepairSpec& repair) {
 
 }  // namespace
 
-History history_of(const FailureSpec& spec, int nodes, std::uint64_t seed, int repeat) {
+History history_of(const FailureSpec& spec, int nodes, std::uint64_t seed, int repeat, int spares) {
   SC_CHECK(repeat >= 0, "repeats count from 0");
-  return Fleet(spec, nodes, {.seed = seed, .repeat = static_cast<std::uint32_t>(repeat)}).run();
+  SC_CHECK(spares >= 0 && spares < nodes, "a job has nodes besides its spares");
+  return Fleet(spec, {.nodes = nodes, .spares = spares},
+               {.seed = seed, .repeat = static_cast<std::uint32_t>(repeat)})
+      .run();
 }
 
 double failures_per_second(const FailureSpec& spec, int nodes) {

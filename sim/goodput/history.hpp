@@ -16,10 +16,12 @@
 
 namespace stagecraft {
 
-// nodes >= 1: the job's and its spares. The same bits for the same arguments, on any thread.
+// nodes >= 1: the job's and its spares, of which there are `spares` < nodes. Laws of the size of the job do not
+// count these. The same bits for the same arguments, on any thread.
 //   throws InternalError on what the loader refuses (negative rates, no causes, shares that do not add up to
 //   1).
-[[nodiscard]] History history_of(const FailureSpec& spec, int nodes, std::uint64_t seed, int repeat);
+[[nodiscard]] History history_of(const FailureSpec& spec, int nodes, std::uint64_t seed, int repeat,
+                                 int spares = 0);
 
 // Failures of all causes per second when all `nodes` are up: the input of an optimal checkpoint interval.
 // Slowness and announced maintenance do not count. A trace counts the moments at which it takes some of these

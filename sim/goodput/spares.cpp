@@ -41,11 +41,12 @@ FailureSpec with_repairs(const FailureSpec& spec) {
 // 99th percentile over time of the number of nodes away.
 class AwayInHistories {
  public:
-  AwayInHistories(const FailureSpec& spec, int nodes) : time_(static_cast<std::size_t>(nodes) + 1) {
+  AwayInHistories(const FailureSpec& spec, int nodes, int spares)
+      : time_(static_cast<std::size_t>(nodes + spares) + 1) {
     constexpr int kEnoughLosses = 4'000, kMostHistories = 400;
     int losses = 0;
     for (int repeat = 0; repeat < kMostHistories && losses < kEnoughLosses; ++repeat)
-      losses += add(history_of(spec, nodes, 0, repeat), spec.horizon);
+      losses += add(history_of(spec, nodes + spares, 0, repeat, spares), spec.horizon);
   }
 
   [[nodiscard]] int at_most() const {
@@ -82,7 +83,7 @@ int pool_in_histories(const FailureSpec& spec, int nodes) {
   int spares = 0;
   for (int before = -1; before < spares && spares < most;) {
     before = spares;
-    spares = std::clamp(AwayInHistories(spec, nodes + spares).at_most(), spares, most);
+    spares = std::clamp(AwayInHistories(spec, nodes, spares).at_most(), spares, most);
   }
   return spares;
 }
@@ -111,7 +112,7 @@ int spares_for_a_day(const FailureSpec& spec, int nodes) {
   day.repair = {.kind = RepairKind::kConstant, .time = std::chrono::hours(24), .times = {}, .file = {}};
   for (FailureProcess& process : day.processes)
     for (Cause& cause : process.causes) cause.repair.reset();
-  return AwayInHistories(day, nodes).at_most();
+  return AwayInHistories(day, nodes, 0).at_most();
 }
 
 }  // namespace stagecraft

@@ -129,7 +129,7 @@ GoodputResult repeated(GoodputJob& job, const FailureSpec& spec, const GoodputRu
                        const GoodputRunRequest& request) {
   const FailureSpec seen = as_the_job_sees_it(spec);
   const HistoryFactory histories = [&](int repeat) {
-    History history = history_of(seen, ran.setup.nodes, request.seed, repeat);
+    History history = history_of(seen, ran.setup.nodes, request.seed, repeat, ran.setup.spares);
     price_slow_traffic(history, job.shapes);
     return history;
   };
@@ -181,8 +181,8 @@ GoodputRun run_goodput(GoodputJob& job, const FailureSpec& spec, const GoodputRu
   return ran;
 }
 
-int most_nodes(const FailureSpec& spec, int nodes, std::uint64_t seed) {
-  const History history = history_of(as_the_job_sees_it(spec), nodes, seed, 0);
+int most_nodes(const FailureSpec& spec, const GoodputSetup& setup, std::uint64_t seed) {
+  const History history = history_of(as_the_job_sees_it(spec), setup.nodes, seed, 0, setup.spares);
   Machines machines(history.nodes, history.all_up_at_start);
   std::size_t most = machines.in_order().size();
   for (const Incident& incident : history.incidents) {

@@ -58,7 +58,7 @@ struct GoodputRunRequest {
                                      const GoodputRunRequest& request);
 
 // The most nodes that are up at once, in the first repeat.
-[[nodiscard]] int most_nodes(const FailureSpec& spec, int nodes, std::uint64_t seed);
+[[nodiscard]] int most_nodes(const FailureSpec& spec, const GoodputSetup& setup, std::uint64_t seed);
 
 // throws ScenarioError where there are errors; what has no place yet gets that of its key, or of `failures`.
 void throw_located(const Scenario& scenario, const Diagnostics& diagnostics);

@@ -231,7 +231,7 @@ std::vector<std::string> doubts(const GoodputJob& job, const FailureSpec& spec, 
                       ran.setup.nodes, replay->trace.nodes.size(), replay->file));
   }
   if (ran.result.samples_per_s.mean > 0) return notes;
-  const int needed = ran.setup.nodes - ran.setup.spares, most = most_nodes(spec, ran.setup.nodes, seed);
+  const int needed = ran.setup.nodes - ran.setup.spares, most = most_nodes(spec, ran.setup, seed);
   if (most < needed)
     notes.push_back(fmt::format(
         "nothing is trained: the job needs {} nodes, and no more than {} are ever there", needed, most));

@@ -56,7 +56,7 @@ void Bursts::start() {
 void Bursts::next(int domain, std::uint32_t number, Duration now) {
   Stream stream = fleet_.stream(process_, static_cast<std::uint32_t>(domain), Purpose::kBurstTime, number);
   const int nodes = nodes_of(domain);
-  const double per_day = law_.bursts_per_day ? *law_.bursts_per_day * nodes / fleet_.nodes()
+  const double per_day = law_.bursts_per_day ? *law_.bursts_per_day * nodes / fleet_.job_nodes()
                                              : law_.rate_per_node_day * nodes / mean_burst(law_, nodes);
   const Duration gap = stream.exponential(per_day / kSecondsPerDay);
   if (gap >= fleet_.horizon() - now) return;

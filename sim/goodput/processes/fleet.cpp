@@ -17,7 +17,9 @@ constexpr Duration kShortestRepair{1};
 
 }  // namespace
 
-Fleet::Fleet(const FailureSpec& spec, int nodes, const RepeatKey& key) : spec_(spec), key_(key) {
+Fleet::Fleet(const FailureSpec& spec, const FleetSize& size, const RepeatKey& key)
+    : spec_(spec), key_(key), spares_(size.spares) {
+  const int nodes = size.nodes;
   SC_CHECK(nodes >= 1, "a cluster has nodes");
   const bool empty = std::ranges::any_of(
       spec.processes, [](const FailureProcess& process) { return says_who_is_there(process.law); });

@@ -24,6 +24,11 @@ struct RepeatKey {
   std::uint32_t repeat = 0;
 };
 
+struct FleetSize {
+  int nodes = 0;   // the job's and its spares
+  int spares = 0;  // those among them beyond the size of the job
+};
+
 // A failure: its process, cause and node. `cause` counts within the process.
 struct Failure {
   Duration time{};
@@ -37,9 +42,11 @@ struct Failure {
 
 class Fleet {
  public:
-  Fleet(const FailureSpec& spec, int nodes, const RepeatKey& key);
+  Fleet(const FailureSpec& spec, const FleetSize& size, const RepeatKey& key);
 
   [[nodiscard]] int nodes() const { return static_cast<int>(states_.size()); }
+  // Size of the job, without spares.
+  [[nodiscard]] int job_nodes() const { return nodes() - spares_; }
   [[nodiscard]] Duration horizon() const { return spec_.horizon; }
   [[nodiscard]] bool up(int node) const { return state(node).up(); }
   [[nodiscard]] int up_count() const { return up_count_; }
@@ -105,6 +112,7 @@ class Fleet {
 
   const FailureSpec& spec_;
   RepeatKey key_;
+  int spares_;
   std::vector<NodeState> states_;
   int up_count_ = 0;
   std::vector<std::vector<std::int32_t>> cause_numbers_;  // by process and cause: index in History::causes

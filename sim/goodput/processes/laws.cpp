@@ -21,7 +21,7 @@ class Maker {
   Maker(const FailureSpec& spec, int number, Fleet& fleet) : spec_(spec), number_(number), fleet_(fleet) {}
 
   std::unique_ptr<Process> operator()(const ExponentialFailures& law) const {
-    return clocks({{.rate_per_second = per_second(effective_rate(law, fleet_.nodes())),
+    return clocks({{.rate_per_second = per_second(effective_rate(law, fleet_.job_nodes())),
                     .lemon_factor = law.lemon_factor}});
   }
   std::unique_ptr<Process> operator()(const ComponentFailures& law) const {

@@ -12,7 +12,7 @@ namespace stagecraft {
 // `number`: of the entry in FailureSpec::processes. The process writes to `machines` and must not outlive it.
 [[nodiscard]] std::unique_ptr<Process> make_process(const FailureSpec& spec, int number, Fleet& fleet);
 
-// r·(N/reference)^exponent, per node and day.
+// r·(N/reference)^exponent, per node and day of a job of N nodes, its spares not counted.
 [[nodiscard]] double effective_rate(const ExponentialFailures& law, int nodes);
 
 // Does the law say which nodes there are? Then none is there at the start but those that it adds.

@@ -259,6 +259,25 @@ TEST(ComponentFailures, HappenAtTheRateOfEachComponent) {
   EXPECT_NEAR(of(1), 1000, 4 * std::sqrt(1000));
 }
 
+// Spares fail like the job's nodes, and those fail as they do without spares.
+TEST(History, OfTheJobsNodesIsTheSameWithSpares) {
+  const FailureLaw laws[] = {
+      ExponentialFailures{.rate_per_node_day = 0.2, .exponent = 1, .reference_nodes = 4},
+      ExponentialFailures{.rate_per_node_day = 0.2, .exponent = -1, .reference_nodes = 4},
+      BurstFailures{.bursts_per_day = 2, .domain_nodes = 4, .mean_size = 2}};
+  for (const FailureLaw& law : laws) {
+    SCOPED_TRACE(law.index());
+    const FailureSpec spec = failures(law, process_failure(), 100 * kDay);
+    const std::vector<Incident> alone = history_of(spec, 8, 1, 0).incidents;
+    std::vector<Incident> beside = history_of(spec, 24, 1, 0, 16).incidents;
+    const auto in_all = static_cast<double>(beside.size());
+    std::erase_if(beside, [](const Incident& incident) { return incident.node >= 8; });
+    ASSERT_GT(alone.size(), 30u);
+    EXPECT_EQ(beside, alone);
+    EXPECT_NEAR(in_all, 3 * static_cast<double>(alone.size()), 0.5 * in_all);
+  }
+}
+
 // Pencil: the GPU fails once in ten days and is away for a day, the disk three times as often for half of
 // one; the software costs no node. (0.1 + 0.15) / (1 + 0.25).
 TEST(ComponentFailures, KeepANodeAwayForTheRepairsOfEachAtItsRate) {
