@@ -34,13 +34,17 @@ class RatePerDay {
   RatePerDay(const FailureSpec& spec, const FailureProcess& process, int nodes)
       : spec_(spec), process_(process), nodes_(nodes) {}
 
-  double operator()(const ExponentialFailures& law) const { return nodes_ * effective_rate(law, nodes_); }
+  double operator()(const ExponentialFailures& law) const {
+    return with_lemons(nodes_ * effective_rate(law, nodes_));
+  }
   double operator()(const ComponentFailures& law) const {
     double sum = 0;
     for (const double rate : law.rates_per_node_day) sum += rate;
-    return nodes_ * sum;
+    return with_lemons(nodes_ * sum);
   }
-  double operator()(const WeibullNodeFailures& law) const { return nodes_ * law.rate_per_node_day; }
+  double operator()(const WeibullNodeFailures& law) const {
+    return with_lemons(nodes_ * law.rate_per_node_day);
+  }
   double operator()(const WeibullClusterFailures& law) const { return nodes_ * law.rate_per_node_day; }
   // The job sees one failure a burst.
   double operator()(const BurstFailures& law) const {
@@ -53,15 +57,7 @@ class RatePerDay {
     return bursts;
   }
   // Where the nodes are drawn from the servers of the trace, the mean of some draws.
-  double operator()(const TraceReplay& law) const {
-    constexpr int kDraws = 8;
-    FailureSpec alone = spec_;
-    alone.processes = {process_};
-    const int draws = law.servers ? kDraws : 1;
-    std::int64_t losses = 0;
-    for (int draw = 0; draw < draws; ++draw) losses += losses_in(history_of(alone, nodes_, 0, draw));
-    return static_cast<double>(losses) / draws / (to_seconds(spec_.horizon) / kSecondsPerDay);
-  }
+  double operator()(const TraceReplay& law) const { return counted(law.servers ? kDraws : 1); }
   double operator()(const HourlySpot& law) const {
     double sum = 0;
     for (const double chance : law.remove) sum += chance;
@@ -72,6 +68,19 @@ class RatePerDay {
   double operator()(const Maintenance&) const { return 0; }
 
  private:
+  static constexpr int kDraws = 8;
+
+  [[nodiscard]] double with_lemons(double rate) const {
+    return rate > 0 && has_lemons(process_) ? std::max(rate, counted(kDraws)) : rate;
+  }
+  [[nodiscard]] double counted(int draws) const {
+    FailureSpec alone = spec_;
+    alone.processes = {process_};
+    std::int64_t losses = 0;
+    for (int draw = 0; draw < draws; ++draw) losses += losses_in(history_of(alone, nodes_, 0, draw));
+    return static_cast<double>(losses) / draws / (to_seconds(spec_.horizon) / kSecondsPerDay);
+  }
+
   const FailureSpec& spec_;
   const FailureProcess& process_;
   int nodes_;
@@ -102,6 +111,14 @@ double failures_per_second(const FailureSpec& spec, int nodes) {
   for (const FailureProcess& process : spec.processes)
     per_day += std::visit(RatePerDay(spec, process, nodes), process.law);
   return per_day / kSecondsPerDay;
+}
+
+bool has_lemons(const FailureProcess& process) {
+  const auto grows = [](const auto& law) {
+    if constexpr (requires { law.lemon_factor; }) return law.lemon_factor != 1;
+    return false;
+  };
+  return std::visit(grows, process.law);
 }
 
 NodeLosses node_losses(const FailureSpec& spec, const FailureProcess& process) {

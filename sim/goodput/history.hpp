@@ -25,8 +25,12 @@ namespace stagecraft {
 
 // Failures of all causes per second when all `nodes` are up: the input of an optimal checkpoint interval.
 // Slowness and announced maintenance do not count. A trace counts the moments at which it takes some of these
-// nodes.
+// nodes. Laws with a lemon_factor have no formula: the mean of some histories, and at least the rate of a node
+// without incidents.
 [[nodiscard]] double failures_per_second(const FailureSpec& spec, int nodes);
+
+// Do nodes fail more often after each of their incidents? Then their rate has no formula.
+[[nodiscard]] bool has_lemons(const FailureProcess& process);
 
 // Failures of a process that cost a node: their share of all failures, and their mean times.
 struct NodeLosses {

@@ -23,17 +23,25 @@ int in_maintenance(const FailureSpec& spec) {
   return static_cast<int>(std::min(most, 1e6));
 }
 
-bool takes_several(const FailureProcess& process, int nodes) {
-  return std::holds_alternative<TraceReplay>(process.law) || nodes_of_each(process, nodes) > 1;
+// Are nodes away at a rate that never changes, and independently of each other? Only then is their number binomial.
+bool is_binomial(const FailureProcess& process, int nodes) {
+  const auto* weibull = std::get_if<WeibullNodeFailures>(&process.law);
+  return !std::holds_alternative<TraceReplay>(process.law) &&
+         !std::holds_alternative<WeibullClusterFailures>(process.law) &&
+         (weibull == nullptr || weibull->shape == 1) && !has_lemons(process) &&
+         nodes_of_each(process, nodes) <= 1;
 }
 
 // Keeps the processes whose nodes come back, without maintenance and without processes that define which
-// nodes exist.
+// nodes exist. Beside lemons, which any incident makes, processes that take no node stay too.
 FailureSpec with_repairs(const FailureSpec& spec) {
   FailureSpec kept = spec;
+  const bool lemons = std::ranges::any_of(spec.processes, has_lemons);
   std::erase_if(kept.processes, [&](const FailureProcess& process) {
     if (says_who_is_there(process.law) || std::holds_alternative<Maintenance>(process.law)) return true;
-    return !std::holds_alternative<TraceReplay>(process.law) && node_losses(spec, process).repair_s <= 0;
+    const NodeLosses losses = node_losses(spec, process);
+    return !std::holds_alternative<TraceReplay>(process.law) && losses.repair_s <= 0 &&
+           (losses.share > 0 || !lemons);
   });
   return kept;
 }
@@ -76,36 +84,36 @@ class AwayInHistories {
   std::vector<double> time_;  // time by number of nodes away
 };
 
-// Spares that cover all nodes away, where nodes and spares fail alike. At most twice the nodes: a failure of
-// all nodes defeats any number.
-int pool_in_histories(const FailureSpec& spec, int nodes) {
-  const int most = 2 * nodes;
+// Spares beside `maintained` others that cover all nodes away, where nodes and spares fail alike. At most twice the
+// nodes: a failure of all nodes defeats any number.
+int pool_in_histories(const FailureSpec& spec, int nodes, int maintained) {
+  const int most = 2 * (nodes + maintained);
   int spares = 0;
   for (int before = -1; before < spares && spares < most;) {
     before = spares;
-    spares = std::clamp(AwayInHistories(spec, nodes, spares).at_most(), spares, most);
+    spares = std::clamp(AwayInHistories(spec, nodes, maintained + spares).at_most(), spares, most);
   }
   return spares;
 }
 
-bool any_takes_several(const FailureSpec& spec, int nodes) {
-  return std::ranges::any_of(
-      spec.processes, [nodes](const FailureProcess& process) { return takes_several(process, nodes); });
+bool all_binomial(const FailureSpec& spec, int nodes) {
+  return std::ranges::all_of(spec.processes,
+                             [nodes](const FailureProcess& process) { return is_binomial(process, nodes); });
 }
 
 }  // namespace
 
 int spares_for(const FailureSpec& spec, int nodes) {
   SC_CHECK(nodes >= 1, "a job has a node");
-  const int maintained = std::min(nodes, in_maintenance(spec)), all = nodes + maintained;
+  const int maintained = std::min(nodes, in_maintenance(spec));
   const FailureSpec repaired = with_repairs(spec);
-  if (any_takes_several(repaired, nodes)) return maintained + pool_in_histories(repaired, all);
-  return maintained + standby_pool(all, unavailable_share(spec, nodes), Spare::kLikeAnyNode);
+  if (!all_binomial(repaired, nodes)) return maintained + pool_in_histories(repaired, nodes, maintained);
+  return maintained + standby_pool(nodes + maintained, unavailable_share(spec, nodes), Spare::kLikeAnyNode);
 }
 
 int spares_for_a_day(const FailureSpec& spec, int nodes) {
   FailureSpec day = with_repairs(spec);
-  if (!any_takes_several(day, nodes)) {
+  if (all_binomial(day, nodes)) {
     const double failing = -std::expm1(-failures_per_second(spec, nodes) / nodes * kSecondsPerDay);
     return standby_pool(nodes, failing);
   }

@@ -1,9 +1,10 @@
 // Number of spares that keep all places of a job filled in 99 % of the time.
 //
-//   alone     nodes that are lost one by one are away independently of each other: a binomial law
+//   alone     nodes that fail at a constant rate are away independently of each other: a binomial law
 //             (closed_forms.hpp, standby_pool).
-//   together  bursts and recorded faults take several at once: the 99th percentile over the time of made
-//             histories, which have a seed of their own.
+//   counted   bursts and recorded faults take several at once, failures of weibull-cluster and of nodes with
+//             infant mortality come in clusters, and lemons fail more and more often: the 99th percentile over
+//             the time of made histories, which have a seed of their own.
 //   planned   and as many as maintenance takes at once.
 //   without   nodes that never come back, and where a process says which nodes there are.
 //

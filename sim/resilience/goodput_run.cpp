@@ -51,7 +51,7 @@ bool goes_back_by_formula(const FailureSpec& spec) {
          std::ranges::none_of(spec.processes, [](const FailureProcess& process) {
            return std::holds_alternative<TraceReplay>(process.law) ||
                   std::holds_alternative<WeibullNodeFailures>(process.law) ||
-                  std::holds_alternative<WeibullClusterFailures>(process.law);
+                  std::holds_alternative<WeibullClusterFailures>(process.law) || has_lemons(process);
          });
 }
 

@@ -225,6 +225,18 @@ TEST(WeibullClusterFailures, HaveGapsOfTheWholeClusterAndHitAllNodesAlike) {
 }
 
 // Who fails first fails 1.2 times as often afterwards, and so on: gaps of mean 1, 1/1.2, 1/1.44, … days.
+TEST(LemonNodes, HaveNoRateByFormula) {
+  FailureSpec spec = failures(ExponentialFailures{.rate_per_node_day = 1, .lemon_factor = 1.1},
+                              process_failure(), 100 * kDay);
+  double found = 0;
+  for (int repeat = 0; repeat < 8; ++repeat)
+    found += static_cast<double>(count(history_of(spec, 8, 1, repeat), IncidentKind::kFault)) / 8 / 100;
+  ASSERT_GT(found, 3 * 8);
+  EXPECT_NEAR(failures_per_second(spec, 8) * 86'400, found, 0.1 * found);
+  spec.processes.front().law = ExponentialFailures{.rate_per_node_day = 1e-9, .lemon_factor = 1.1};
+  EXPECT_DOUBLE_EQ(failures_per_second(spec, 8) * 86'400, 8e-9) << "nobody has lived to see one";
+}
+
 TEST(LemonNodes, FailMoreOftenAfterEveryIncident) {
   const FailureSpec spec = failures(ExponentialFailures{.rate_per_node_day = 1, .lemon_factor = 1.2},
                                     process_failure(), 15 * kDay);

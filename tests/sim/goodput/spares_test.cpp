@@ -53,6 +53,29 @@ TEST(Spares, OfADayAreForEverythingThatItsBurstsTake) {
   EXPECT_EQ(spares_for_a_day(losing_domains(0.02, hours(1)), 8), 4);
 }
 
+// As many failures as of the exponential law, but in clusters: of the whole cluster, or of nodes that are new. Those of
+// lemons grow in number.
+TEST(Spares, AreMoreWhereFailuresComeInClustersOrGrow) {
+  const int alone = spares_for(losing(ExponentialFailures{.rate_per_node_day = 0.02}, kDay), 64);
+  EXPECT_EQ(spares_for(losing(WeibullNodeFailures{.rate_per_node_day = 0.02}, kDay), 64), alone);
+  EXPECT_GT(spares_for(losing(WeibullClusterFailures{.rate_per_node_day = 0.02, .shape = 0.5}, kDay), 64),
+            alone);
+  EXPECT_GT(spares_for(losing(WeibullNodeFailures{.rate_per_node_day = 0.02, .shape = 0.5}, kDay), 64),
+            alone);
+  EXPECT_GT(spares_for(losing(ExponentialFailures{.rate_per_node_day = 0.02, .lemon_factor = 1.5}, kDay), 64),
+            alone);
+}
+
+// Nodes of which the software fails ten times a day are lemons within two days.
+TEST(Spares, AreForLemonsThatOtherFailuresMake) {
+  FailureSpec spec = losing(ExponentialFailures{.rate_per_node_day = 0.01, .lemon_factor = 1.2}, kDay);
+  const int gpus = spares_for(spec, 64);
+  spec.processes.push_back({.law = ExponentialFailures{.rate_per_node_day = 10},
+                            .causes = {{.name = "software", .severity = FailureSeverity::kProcess}}});
+  spec.horizon = 20 * kDay;
+  EXPECT_GT(spares_for(spec, 64), gpus);
+}
+
 TEST(Spares, AreNotForNodesThatNeverComeBack) {
   FailureSpec spec = losing_domains(0.02, kDay);
   spec.repair = {.kind = RepairKind::kNone};

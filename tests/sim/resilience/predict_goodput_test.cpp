@@ -207,6 +207,20 @@ TEST(PredictGoodput, KeepsSparesBesideTheJob) {
   EXPECT_GT(of_spares(1).fraction_of_ideal.mean, of_spares(0).fraction_of_ideal.mean);
 }
 
+// Over 40 days nodes of one failure a day at first have five. The interval is that of nodes that have as many from the
+// beginning.
+TEST(PredictGoodput, MakesCheckpointsForWhatLemonsBecome) {
+  FailureSpec spec = failing(1);
+  spec.horizon = hours(960);
+  const auto first = static_cast<double>(predict_goodput(with(spec)).checkpoint.steps);
+  spec.processes[0].law = ExponentialFailures{.rate_per_node_day = 1, .lemon_factor = 1.1};
+  const GoodputReport lemons = predict_goodput(with(spec));
+  spec.processes[0].law = ExponentialFailures{.rate_per_node_day = lemons.failures / 4 / 40};
+  const auto later = static_cast<double>(predict_goodput(with(spec)).checkpoint.steps);
+  ASSERT_LT(later, 0.7 * first);
+  EXPECT_NEAR(static_cast<double>(lemons.checkpoint.steps), later, 0.15 * later);
+}
+
 // A pool for the failures of a day is empty for most of a repair that takes a week.
 TEST(PredictGoodput, KeepsAsManySparesAsAreAwayAtOnceUnlessItIsTold) {
   FailureSpec spec = failing(0.02);
