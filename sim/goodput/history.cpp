@@ -148,6 +148,7 @@ double nodes_of_each(const FailureProcess& process, int nodes) {
 double unavailable_share(const FailureSpec& spec, int nodes) {
   double away = 0;  // seconds of repair for each second of a node
   for (const FailureProcess& process : spec.processes) {
+    if (std::holds_alternative<SilentCorruption>(process.law)) continue;  // takes no node
     FailureSpec alone = spec;
     alone.processes = {process};
     const NodeLosses losses = node_losses(spec, process);

@@ -111,16 +111,4 @@ int spares_for(const FailureSpec& spec, int nodes) {
   return maintained + standby_pool(nodes + maintained, unavailable_share(spec, nodes), Spare::kLikeAnyNode);
 }
 
-int spares_for_a_day(const FailureSpec& spec, int nodes) {
-  FailureSpec day = with_repairs(spec);
-  if (all_binomial(day, nodes)) {
-    const double failing = -std::expm1(-failures_per_second(spec, nodes) / nodes * kSecondsPerDay);
-    return standby_pool(nodes, failing);
-  }
-  day.repair = {.kind = RepairKind::kConstant, .time = std::chrono::hours(24), .times = {}, .file = {}};
-  for (FailureProcess& process : day.processes)
-    for (Cause& cause : process.causes) cause.repair.reset();
-  return AwayInHistories(day, nodes, 0).at_most();
-}
-
 }  // namespace stagecraft

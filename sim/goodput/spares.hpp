@@ -8,7 +8,7 @@
 //   planned   and as many as maintenance takes at once.
 //   without   nodes that never come back, and where a process says which nodes there are.
 //
-//   source    docs/resilience.md, section 6; ByteRobust (arXiv 2509.16293): the failures of a day.
+//   source    docs/resilience.md, section 6.
 #pragma once
 
 #include "sim/goodput/failure_spec.hpp"
@@ -17,8 +17,5 @@ namespace stagecraft {
 
 // Covers nodes away for repair or maintenance, spares included.
 [[nodiscard]] int spares_for(const FailureSpec& spec, int nodes);
-
-// Covers the failures of one day, for a pool that is refilled every morning.
-[[nodiscard]] int spares_for_a_day(const FailureSpec& spec, int nodes);
 
 }  // namespace stagecraft

@@ -139,10 +139,8 @@ std::optional<GoodputSetup> Setup::checkpoint_restart() {
                       .checkpoints = spec_.kind != PolicyKind::kNone};
 }
 
-// Enough spares for the failures of a day, and for all nodes away at once, however long repairs take.
 int Setup::spares() const {
-  if (spec_.spares) return *spec_.spares;
-  return std::max(spares_for_a_day(request_.spec, nodes()), spares_for(request_.spec, nodes()));
+  return spec_.spares ? *spec_.spares : spares_for(request_.spec, nodes());
 }
 
 SlowLadder Setup::ladder() {

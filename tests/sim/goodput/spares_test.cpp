@@ -36,7 +36,6 @@ TEST(Spares, OfNodesThatAreLostOneByOneFollowABinomialLaw) {
   const FailureSpec ones =
       losing(BurstFailures{.rate_per_node_day = 0.02, .domain_nodes = 4, .mean_size = 1}, 3 * kDay);
   EXPECT_EQ(spares_for(ones, 64), spares_for(spec, 64));
-  EXPECT_EQ(spares_for_a_day(ones, 64), spares_for_a_day(spec, 64));
 }
 
 // Pencil: a domain is away for 1 day in 51. Of two and a spare one, one in 5.8 % of the time and two in 0.1 %.
@@ -47,10 +46,16 @@ TEST(Spares, OfDomainsThatAreLostAtOnceAreWholeDomains) {
   EXPECT_EQ(spares_for(losing_domains(0.002, kDay), 8), 0);
 }
 
-// Away for an hour, 0.25 % of the time; but a day has a burst in 4 % of the cases.
-TEST(Spares, OfADayAreForEverythingThatItsBurstsTake) {
+// Away for an hour, 0.25 % of the time, though a day has a burst in 4 % of the cases.
+TEST(Spares, AreForTheTimeOfRepairs) {
   EXPECT_EQ(spares_for(losing_domains(0.02, hours(1)), 8), 0);
-  EXPECT_EQ(spares_for_a_day(losing_domains(0.02, hours(1)), 8), 4);
+}
+
+TEST(Spares, AreNotForWhatTakesNoNode) {
+  FailureSpec spec = losing(ExponentialFailures{.rate_per_node_day = 1}, kDay);
+  spec.processes.front().causes.front().severity = FailureSeverity::kProcess;
+  EXPECT_EQ(spares_for(spec, 16), 0);
+  EXPECT_EQ(spares_for(losing(SilentCorruption{.rate_per_node_day = 1, .discovery = hours(1)}, kDay), 16), 0);
 }
 
 // As many failures as of the exponential law, but in clusters: of the whole cluster, or of nodes that are new. Those of
