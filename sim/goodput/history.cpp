@@ -16,12 +16,13 @@ namespace stagecraft {
 
 namespace {
 
-// Moments of a history at which some node is lost.
+// Moments of a history at which some node is lost, after its start.
 std::int64_t losses_in(const History& history) {
   std::int64_t losses = 0;
   std::optional<Duration> last;
   for (const Incident& incident : history.incidents) {
-    if (!is_loss(incident) || incident.time == last) continue;
+    const bool away = incident.kind == IncidentKind::kRemove && incident.time == Duration::zero();
+    if (!is_loss(incident) || away || incident.time == last) continue;
     last = incident.time;
     ++losses;
   }

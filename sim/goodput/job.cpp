@@ -159,7 +159,8 @@ class Job {
 Account Job::run() {
   const auto& incidents = history_.incidents;
   const auto at_start = [](const Incident& incident) {
-    return incident.time == Duration::zero() && incident.kind == IncidentKind::kAdd;
+    return incident.time == Duration::zero() &&
+           (incident.kind == IncidentKind::kAdd || incident.kind == IncidentKind::kRemove);
   };
   while (heard_ < incidents.size() && at_start(incidents[heard_])) machines_.apply(incidents[heard_++]);
   make_plan(Occasion::kStart);

@@ -7,6 +7,7 @@
 //   order    at equal times incidents come first (add, remove, the rest), then a step end, then a
 //            checkpoint's completion: a node lost at the instant a step or a checkpoint ends takes it along.
 //            What ends at the horizon counts.
+//   start    nodes added or removed at time 0 are there, or not, at the first plan: nothing has failed.
 //   step     lasts its plan's duration × what its slow nodes make of it × the policy's kSlowDown × φ while a
 //            checkpoint is written in the background, rounded to the nanosecond. A change of these factors
 //            scales what is left of a step.

@@ -80,8 +80,10 @@ class Replay {
       const bool added = incident.kind == IncidentKind::kAdd;
       if (!added && incident.kind != IncidentKind::kRemove) continue;
       up += added ? 1 : -1;
+      const bool at_start = incident.time == Duration::zero();
+      if (at_start && how_.waits) trains = false;
       trains = trains || up == history_.nodes;
-      if (!trains) continue;  // not yet
+      if (!trains || at_start) continue;  // not yet
       if (!added) lost_[static_cast<std::size_t>(incident.node)] = true, any_ = true;
       if (how_.waits && up < history_.nodes)
         end_ = Duration::max();

@@ -265,6 +265,15 @@ TEST(Job, CorruptionGoesBackBeforeItsOnset) {
   EXPECT_EQ(account[Bucket::kLostWork], seconds(20 + 5 + 5));
 }
 
+// Node 1 is away until 30. The job waits for it from the beginning: there is nothing to detect or to restart.
+TEST(Job, ANodeThatIsAwayAtTheStartIsNoFailure) {
+  CheckpointRestart policy(
+      {.nodes = 2, .lost = LostNode::kWaitedFor, .restart = {{1, seconds(5)}}, .shape = made::always(10, 2)});
+  const Account account = run_job(job(65), history(2, {removal(0, 1, 7), addition(30, 1)}), policy);
+  EXPECT_EQ(account.failures, 0);
+  EXPECT_THAT(in_seconds(account), ElementsAre(30, 5, 0, 0, 0, 0, 0, 30));
+}
+
 // Found out at 50, while the job waits for node 0 from 45 to 60. Wrong since 25: the checkpoints of 30 and 40 are
 // bad. From 60 on four steps of the two that are good. Wrong since 48: nothing was trained since.
 TEST(Job, CorruptionThatIsFoundWhileTheJobIsStoppedGoesBackBeforeItsOnset) {

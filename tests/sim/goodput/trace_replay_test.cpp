@@ -241,6 +241,7 @@ TEST(FaultTrace, BeginsWithTheFaultsThatAreOpenAtItsOffset) {
   replay.offset = seconds(15);
   EXPECT_THAT(rows_of(history_of(spec_of(replay), 2, 1, 0)),
               ElementsAre(Row{seconds(0), kRemove, 1}, Row{seconds(5), kAdd, 1}));
+  EXPECT_EQ(failures_per_second(spec_of(replay, seconds(100)), 2), 0) << "the node is away, it does not fail";
 }
 
 // The fault of `t` ends in the very moment in which the run begins: nobody goes down.
