@@ -120,6 +120,20 @@ std::vector<PlayedCount> play_counts(const TraceReplay& replay, Duration horizon
   return played;
 }
 
+std::vector<Duration> there_at_start(const TraceReplay& replay, Duration horizon, int most) {
+  const std::vector<TraceCount>& rows = replay.trace.counts;
+  if (rows.empty()) return {};
+  const Clock clock(replay, rows.back().time, horizon);
+  std::vector<Duration> came;
+  for (int round = 0; clock.plays(round); ++round)
+    for (const TraceCount& row : rows) {
+      const Duration time = clock.at(row.time, round);
+      if (time > Duration(0)) return came;
+      came.resize(static_cast<std::size_t>(std::clamp(scaled_count(replay, row.available), 0, most)), time);
+    }
+  return came;
+}
+
 Membership::Membership(int process, std::vector<PlayedRow> rows, std::size_t names, Fleet& fleet)
     : process_(process),
       rows_(std::move(rows)),
@@ -192,7 +206,9 @@ void Counts::fire(const Event& event) {
   const auto wanted = static_cast<std::size_t>(std::clamp(rows_[at_ - 1].nodes, 0, fleet_.nodes()));
   for (int node = 0; there_.size() < wanted; ++node) {
     if (!fleet_.absent(node)) continue;
-    fleet_.join(node, event.time, event.id, event.time + creation_);
+    const bool before = at_ == 1 && there_.size() < came_.size();
+    const Duration came = before ? came_[there_.size()] : event.time;
+    fleet_.join(node, event.time, event.id, std::max(event.time, came + creation_));
     there_.push_back(node);
   }
   Stream choice = fleet_.stream(process_, static_cast<std::uint32_t>(event.id), Purpose::kTraceChoice);

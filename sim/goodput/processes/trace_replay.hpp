@@ -41,6 +41,10 @@ struct PlayedCount {
 // Plays a trace of counts, in nodes: at most one entry a time, the first at 0.
 [[nodiscard]] std::vector<PlayedCount> play_counts(const TraceReplay& replay, Duration horizon);
 
+// The times, 0 or before, at which the nodes came that a trace of counts has at time 0, of which at most `most`.
+// Where the count has fallen, the last to come have gone.
+[[nodiscard]] std::vector<Duration> there_at_start(const TraceReplay& replay, Duration horizon, int most);
+
 // Additions and removals. Names take the places 0, 1, … in order of appearance while there are enough places
 // for all of them. Otherwise a new node takes the first free place.
 class Membership : public Process {
@@ -79,6 +83,7 @@ class Counts : public Process {
   Counts(int process, const TraceReplay& replay, Fleet& fleet)
       : process_(process),
         rows_(play_counts(replay, fleet.horizon())),
+        came_(there_at_start(replay, fleet.horizon(), fleet.nodes())),
         creation_(replay.creation),
         fleet_(fleet) {}
 
@@ -92,6 +97,7 @@ class Counts : public Process {
 
   int process_;
   std::vector<PlayedCount> rows_;
+  std::vector<Duration> came_;  // of the nodes of the first row
   Duration creation_;
   Fleet& fleet_;
   std::size_t at_ = 0;

@@ -177,6 +177,16 @@ TEST(CountTrace, AddsAndRemovesAsManyAsItSays) {
                                   Pair(Duration(seconds(40)), 0)));
 }
 
+// From 50 s on: two nodes came 50 s before, and of two that came 20 s before one has gone. Their creation takes 45 s.
+TEST(CountTrace, BeginsWithNodesThatWereAddedBefore) {
+  TraceReplay replay = replay_of("time_s,available\n0,2\n30,4\n40,3\n60,4\n");
+  replay.creation = seconds(45);
+  replay.offset = seconds(50);
+  std::vector<Duration> due;
+  for (const Incident& incident : history_of(spec_of(replay), 4, 1, 0).incidents) due.push_back(incident.due);
+  EXPECT_THAT(due, ElementsAre(seconds(0), seconds(0), seconds(25), seconds(10 + 45)));
+}
+
 // Half of four nodes goes: each of them in half of the repeats.
 TEST(CountTrace, DrawsWhoGoes) {
   const FailureSpec spec = spec_of(replay_of("time_s,available\n0,4\n10,2\n"));
