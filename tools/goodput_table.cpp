@@ -150,10 +150,10 @@ std::string table_of(const GoodputComparison& comparison) {
     std::vector<std::string> row;
     for (const Naming& naming : namings) row.push_back(naming.words[i]);
     const MeanInterval& rate = report.samples_per_s;
-    row.insert(row.end(),
-               {fmt::format("{:.4g}", rate.mean), fmt::format("± {:.2g}", rate.ci95[1] - rate.mean),
-                percent(report.fraction_of_ideal.mean, 2), percent(report.ettr.mean, 2),
-                fmt::format("{:.3g}", report.failures)});
+    row.insert(row.end(), {fmt::format("{:.4g}", rate.mean),
+                           rate.ci95 ? fmt::format("± {:.2g}", (*rate.ci95)[1] - rate.mean) : "–",
+                           percent(report.fraction_of_ideal.mean, 2), percent(report.ettr.mean, 2),
+                           fmt::format("{:.3g}", report.failures)});
     table.row(row);
   }
   return table.str();

@@ -36,7 +36,8 @@ Statistic over(const std::vector<Repeat>& repeats, double most, Value value) {
   std::vector<double> values;
   for (const Repeat& repeat : repeats) values.push_back(value(repeat.account));
   Statistic statistic = statistic_of(values);
-  for (double& end : statistic.ci95) end = std::clamp(end, 0.0, most);
+  if (!statistic.ci95) return statistic;
+  for (double& end : *statistic.ci95) end = std::clamp(end, 0.0, most);
   return statistic;
 }
 
@@ -119,12 +120,11 @@ Statistic statistic_of(const std::vector<double>& values) {
   statistic.mean = std::accumulate(values.begin(), values.end(), 0.0) / n;
   double squares = 0;
   for (const double value : values) squares += (value - statistic.mean) * (value - statistic.mean);
-  double half = 0;
   if (values.size() > 1) {
     statistic.standard_error = std::sqrt(squares / (n - 1) / n);
-    half = student_t_975(static_cast<int>(values.size()) - 1) * statistic.standard_error;
+    const double half = student_t_975(static_cast<int>(values.size()) - 1) * statistic.standard_error;
+    statistic.ci95 = std::array{statistic.mean - half, statistic.mean + half};
   }
-  statistic.ci95 = {statistic.mean - half, statistic.mean + half};
   std::vector<double> sorted = values;
   std::sort(sorted.begin(), sorted.end());
   for (std::size_t quarter = 0; quarter <= 4; ++quarter) {

@@ -8,6 +8,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,8 +22,9 @@ namespace stagecraft {
 // Statistics over the repeats.
 struct Statistic {
   double mean = 0;
-  double standard_error = 0;          // 0 of one repeat
-  std::array<double, 2> ci95{};       // Student's t; [mean, mean] of one repeat
+  double standard_error = 0;  // 0 of one repeat
+  std::optional<std::array<double, 2>> ci95 =
+      {};                             // Student's t; absent of one repeat, whose spread is unknown
   std::array<double, 5> quantiles{};  // 0, 25, 50, 75, 100 %, linear between order statistics
 
   friend bool operator==(const Statistic&, const Statistic&) = default;

@@ -1,7 +1,6 @@
 // Throughput of a job under failures: the answer of `goodput`, as plain values.
 //
-//   means     over the repeats; intervals are 95 % (Student's t on the repeats' values), [mean, mean] of one
-//             repeat
+//   means     over the repeats; intervals are 95 % (Student's t on the repeats' values), absent of one repeat
 //   buckets   seconds by what the time went to; they add up to the horizon
 //   ideal     the best throughput that any number of nodes up to all of them gives without failures
 #pragma once
@@ -18,10 +17,10 @@
 
 namespace stagecraft {
 
-// A mean with its 95 % interval.
+// A mean with its 95 % interval; absent where there is one repeat.
 struct MeanInterval {
   double mean = 0;
-  std::array<double, 2> ci95{};
+  std::optional<std::array<double, 2>> ci95 = {};
 
   friend bool operator==(const MeanInterval&, const MeanInterval&) = default;
 };

@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,8 +31,10 @@ std::string span_of(Duration time) {
 }
 
 std::string of_percent(const MeanInterval& value) {
-  return fmt::format("{}   (95 %: {} – {})", percent(value.mean, 2), percent(value.ci95[0], 2),
-                     percent(value.ci95[1], 2));
+  std::string text = percent(value.mean, 2);
+  if (value.ci95)
+    text += fmt::format("   (95 %: {} – {})", percent((*value.ci95)[0], 2), percent((*value.ci95)[1], 2));
+  return text;
 }
 
 // 20 nodes, of which 2 are spares.
@@ -48,9 +52,10 @@ std::string head_of(const GoodputReport& report) {
   out += wrapped_lines("layout", machines_of(report) + ": " + report.headline);
   out += headed_line("policy", report.policy + (published ? ", published rules" : ""));
   const MeanInterval& rate = report.samples_per_s;
-  out += headed_line("throughput",
-                     fmt::format("{:.4g} samples/s   (95 %: {:.4g} – {:.4g})   {:.4g} without failures",
-                                 rate.mean, rate.ci95[0], rate.ci95[1], report.ideal_samples_per_s));
+  const std::string interval =
+      rate.ci95 ? fmt::format("   (95 %: {:.4g} – {:.4g})", (*rate.ci95)[0], (*rate.ci95)[1]) : "";
+  out += headed_line("throughput", fmt::format("{:.4g} samples/s{}   {:.4g} without failures", rate.mean,
+                                               interval, report.ideal_samples_per_s));
   out += headed_line("of ideal", of_percent(report.fraction_of_ideal));
   return out + headed_line("ETTR", of_percent(report.ettr));
 }
@@ -214,8 +219,13 @@ std::string render_text(const GoodputReport& report, const GoodputTextOptions& o
 
 namespace {
 
-void write_interval(JsonWriter& json, std::string_view name, const std::array<double, 2>& interval) {
-  json.key(name).begin_array().value(interval[0]).value(interval[1]).end_array();
+void write_interval(JsonWriter& json, std::string_view name,
+                    const std::optional<std::array<double, 2>>& interval) {
+  json.key(name);
+  if (interval)
+    json.begin_array().value((*interval)[0]).value((*interval)[1]).end_array();
+  else
+    json.null();
 }
 
 void write_causes(JsonWriter& json, const GoodputReport& report) {

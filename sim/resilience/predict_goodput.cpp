@@ -26,8 +26,9 @@ MeanInterval interval_of(const Statistic& statistic) {
 void fill_result(const GoodputRun& ran, GoodputReport& report) {
   const GoodputResult& result = ran.result;
   report.samples_per_s = interval_of(result.samples_per_s);
-  double& high = report.samples_per_s.ci95[1];
-  high = std::min(high, std::max(report.ideal_samples_per_s, report.samples_per_s.mean));
+  if (auto& interval = report.samples_per_s.ci95)
+    (*interval)[1] =
+        std::min((*interval)[1], std::max(report.ideal_samples_per_s, report.samples_per_s.mean));
   report.fraction_of_ideal = interval_of(result.fraction_of_ideal);
   report.ettr = interval_of(result.ettr);
   report.failures = result.failures;

@@ -35,9 +35,9 @@ GoodputReport ten_days() {
   report.repeats = 100;
   report.seed = 7;
   report.ideal_samples_per_s = 10;
-  report.samples_per_s = {.mean = 8, .ci95 = {7.9, 8.1}};
-  report.fraction_of_ideal = {.mean = 0.80, .ci95 = {0.79, 0.81}};
-  report.ettr = {.mean = 0.85, .ci95 = {0.84, 0.86}};
+  report.samples_per_s = {.mean = 8, .ci95 = std::array{7.9, 8.1}};
+  report.fraction_of_ideal = {.mean = 0.80, .ci95 = std::array{0.79, 0.81}};
+  report.ettr = {.mean = 0.85, .ci95 = std::array{0.84, 0.86}};
   report.failures = 20;
   report.restarts = 18;
   report.mean_time_to_recover_s = 2592;
@@ -96,6 +96,20 @@ TEST(GoodputJson, SaysWhatVariesOnlyWhereSomethingDoes) {
   EXPECT_FALSE(json::parse(render_json(report)).contains("vary"));
   report.varied = {{"failures.policy", "oobleck"}};
   EXPECT_EQ(json::parse(render_json(report))["vary"]["failures.policy"], "oobleck");
+}
+
+// Nothing is known of the spread of one repeat.
+TEST(GoodputReport, HasNoIntervalOfOneRepeat) {
+  GoodputReport report = ten_days();
+  EXPECT_NE(render_text(report, {}).find("8 samples/s   (95 %: 7.9 – 8.1)   10 without"), std::string::npos);
+  for (MeanInterval* interval : {&report.samples_per_s, &report.fraction_of_ideal, &report.ettr})
+    interval->ci95.reset();
+  const json document = json::parse(render_json(report));
+  for (const char* key : {"ci95", "fraction_of_ideal_ci95", "ettr_ci95"})
+    EXPECT_TRUE(document.at(key).is_null()) << key;
+  const std::string text = render_text(report, {});
+  EXPECT_EQ(text.find("95 %:"), std::string::npos) << text;
+  EXPECT_NE(text.find("8 samples/s   10 without failures"), std::string::npos) << text;
 }
 
 TEST(GoodputText, FitsATerminal) {
