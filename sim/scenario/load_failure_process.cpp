@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/text.hpp"
+#include "sim/goodput/processes/laws.hpp"
 #include "sim/goodput/trace_file.hpp"
 #include "sim/scenario/choices.hpp"
 #include "sim/scenario/trace_source.hpp"
@@ -415,7 +416,7 @@ FailureLaw ProcessLoader::load_maintenance() {
     map_.error("jitter", "out-of-range",
                fmt::format("{} is more than half the period, {}", human(law.jitter), human(law.period)),
                "one maintenance comes after the other");
-  fallback_ = {.names = {"maintenance"}, .announced = true};
+  fallback_ = {.names = {"maintenance"}, .announced = is_announced(law)};
   return law;
 }
 
@@ -495,7 +496,7 @@ std::vector<Cause> ProcessLoader::load_causes() {
   if (map_.has("cause")) return {one_cause(map_.text("cause"))};
   if (!fallback_.mix) {
     for (const std::string& name : fallback_.names)
-      causes.push_back(fallback_.announced ? Cause{.name = name} : one_cause(name));
+      causes.push_back(fallback_.announced && !map_.has("detect") ? Cause{.name = name} : one_cause(name));
     for (Cause& cause : causes) cause.share = 1.0 / static_cast<double>(causes.size());
     return causes;
   }

@@ -336,8 +336,20 @@ void listen_to_checkpoints(Listener& listener, const CheckpointSpec& spec) {
 }
 
 bool announces(const FailureProcess& process) {
-  const auto* maintenance = std::get_if<Maintenance>(&process.law);
-  return maintenance != nullptr && maintenance->notice > Duration(0);
+  return is_announced(process.law);
+}
+
+bool needs_no_detection(const FailureProcess& process) {
+  return announces(process) || std::holds_alternative<FailSlow>(process.law);
+}
+
+// Detection of what is announced, or slows the job down and does not stop it. A list of causes always has it where a
+// scenario is printed.
+void listen_to_undetected(Listener& listener, const FailureProcess& process, const std::string& path) {
+  if (!needs_no_detection(process)) return;
+  const char* why =
+      announces(process) ? "an announced removal needs no detection" : "a slow node does not stop the job";
+  listener.say(path + ".detect", true, why);
 }
 
 // Waits of varuna for what never comes.
@@ -408,10 +420,15 @@ void listen_to_failures(Listener& listener, const Scenario& scenario) {
                "no process breaks a node that this repair is for");
   listener.say("failures.checkpoint", spec.policy.kind == PolicyKind::kNone,
                "policy none writes no checkpoints");
+  listener.say("failures.detect",
+               !spec.processes.empty() && std::ranges::all_of(spec.processes, needs_no_detection),
+               "nothing that happens has to be detected");
   const char* overruled = "failures.detect is for every cause";
+  if (spec.processes.size() == 1) listen_to_undetected(listener, spec.processes.front(), "failures.process");
   listener.say("failures.process.detect", spec.detect.has_value(), overruled);
   for (std::size_t i = 0; i < spec.processes.size(); ++i) {
     const std::string item = fmt::format("failures.process.{}", i);
+    listen_to_undetected(listener, spec.processes[i], item);
     listener.say(item + ".detect", spec.detect.has_value(), overruled);
     listen_to_trace(listener, scenario, spec.processes[i], item);
     if (spec.processes.size() == 1)

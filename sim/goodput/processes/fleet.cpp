@@ -94,8 +94,7 @@ void Fleet::schedule(const Event& event) {
 Incident Fleet::incident_of(const Failure& failure, IncidentKind kind) const {
   const auto process = static_cast<std::size_t>(failure.process),
              number = static_cast<std::size_t>(failure.cause);
-  // Announced removals need no detection.
-  const bool announced = std::holds_alternative<Maintenance>(spec_.processes[process].law);
+  const bool announced = is_announced(spec_.processes[process].law);
   return {
       .time = failure.time,
       .kind = kind,

@@ -100,6 +100,11 @@ std::unique_ptr<Process> make_process(const FailureSpec& spec, int number, Fleet
   return std::visit(Maker(spec, number, fleet), spec.processes[static_cast<std::size_t>(number)].law);
 }
 
+bool is_announced(const FailureLaw& law) {
+  const auto* maintenance = std::get_if<Maintenance>(&law);
+  return maintenance != nullptr && maintenance->notice > Duration(0);
+}
+
 bool says_who_is_there(const FailureLaw& law) {
   const auto* trace = std::get_if<TraceReplay>(&law);
   return std::holds_alternative<HourlySpot>(law) ||

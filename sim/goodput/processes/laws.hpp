@@ -15,6 +15,9 @@ namespace stagecraft {
 // r·(N/reference)^exponent, per node and day of a job of N nodes, its spares not counted.
 [[nodiscard]] double effective_rate(const ExponentialFailures& law, int nodes);
 
+// Does the law announce its removals? These need no detection.
+[[nodiscard]] bool is_announced(const FailureLaw& law);
+
 // Does the law say which nodes there are? Then none is there at the start but those that it adds.
 [[nodiscard]] bool says_who_is_there(const FailureLaw& law);
 

@@ -444,12 +444,17 @@ TEST(Maintenance, IsAnnouncedThenTakesTheNodeAndGivesItBack) {
 }
 
 // `detect` is of failures: an announced removal is none.
-TEST(Maintenance, NeedsNoDetection) {
+TEST(Maintenance, NeedsNoDetectionWhereItIsAnnounced) {
   FailureSpec spec = failures(Maintenance{.period = kDay, .notice = minutes(2), .duration = hours(1)},
                               {.name = "maintenance"}, 3 * kDay);
   spec.detect = seconds(10);
   for (const Incident& incident : history_of(spec, 2, 6, 0).incidents)
     EXPECT_EQ(incident.detect, Duration(0));
+  spec.processes.front().law = Maintenance{.period = kDay, .duration = hours(1)};
+  const History unannounced = history_of(spec, 2, 6, 0);
+  ASSERT_GT(count(unannounced, IncidentKind::kRemove), 0u);
+  for (const Incident& incident : unannounced.incidents)
+    if (incident.kind == IncidentKind::kRemove) EXPECT_EQ(incident.detect, seconds(10));
 }
 
 // The job's own book of who is up refuses a removal of an absent node, an addition of a present one and a

@@ -244,6 +244,19 @@ TEST(Failures, SayWhichKeysOfAPolicyHadNoEffect) {
       "failures.detect: had no effect: a replay of a table of throughput takes it from the policy\n");
 }
 
+TEST(Failures, SayWhereThereIsNothingToDetect) {
+  const std::string maintenance =
+      "failures: {process: {kind: maintenance, duration: 1 h, detect: 3 s, notice: ";
+  EXPECT_EQ(warnings_of(maintenance + "0 s}}\n"), "");
+  EXPECT_EQ(warnings_of(maintenance + "1 h}}\n"),
+            "failures.process.detect: had no effect: an announced removal needs no detection\n");
+  EXPECT_EQ(warnings_of("failures: {process: [{kind: exponential}, {kind: fail-slow, detect: 3 s}]}\n"),
+            "failures.process.1.detect: had no effect: a slow node does not stop the job\n");
+  EXPECT_EQ(warnings_of("failures: {process: [{kind: exponential}, {kind: fail-slow}], detect: 3 s}\n"), "");
+  EXPECT_EQ(warnings_of("failures: {process: fail-slow, detect: 3 s}\n"),
+            "failures.detect: had no effect: nothing that happens has to be detected\n");
+}
+
 TEST(Failures, SayWhereVarunaWaitsForNoAnnouncement) {
   const std::string job = "failures: {policy: {name: varuna, announced_wait: 60 s";
   EXPECT_EQ(warnings_of(job + "}}\n"),
