@@ -219,13 +219,10 @@ std::string render_text(const GoodputReport& report, const GoodputTextOptions& o
 
 namespace {
 
-void write_interval(JsonWriter& json, std::string_view name,
-                    const std::optional<std::array<double, 2>>& interval) {
-  json.key(name);
-  if (interval)
-    json.begin_array().value((*interval)[0]).value((*interval)[1]).end_array();
-  else
-    json.null();
+// Two numbers in any case, for those who read them: of one repeat the mean twice.
+void write_interval(JsonWriter& json, std::string_view name, const MeanInterval& value) {
+  const std::array<double, 2> ends = value.ci95.value_or(std::array{value.mean, value.mean});
+  json.key(name).begin_array().value(ends[0]).value(ends[1]).end_array();
 }
 
 void write_causes(JsonWriter& json, const GoodputReport& report) {
@@ -312,7 +309,7 @@ void write_main_figures(JsonWriter& json, const GoodputReport& report) {
       .field("samples_per_s", report.samples_per_s.mean)
       .field("fraction_of_ideal", report.fraction_of_ideal.mean)
       .field("ettr", report.ettr.mean);
-  write_interval(json, "ci95", report.samples_per_s.ci95);
+  write_interval(json, "ci95", report.samples_per_s);
   json.field("failures", report.failures).field("restarts", report.restarts);
   json.key("buckets_s").begin_object();
   for (std::size_t b = 0; b < kBuckets; ++b) json.field(kBucketNames[b], report.buckets_s[b]);
@@ -340,8 +337,8 @@ std::string render_json(const GoodputReport& report) {
       .field("seed", static_cast<std::int64_t>(report.seed))
       .field("iteration_time_s", report.iteration_time)
       .field("ideal_samples_per_s", report.ideal_samples_per_s);
-  write_interval(json, "fraction_of_ideal_ci95", report.fraction_of_ideal.ci95);
-  write_interval(json, "ettr_ci95", report.ettr.ci95);
+  write_interval(json, "fraction_of_ideal_ci95", report.fraction_of_ideal);
+  write_interval(json, "ettr_ci95", report.ettr);
   json.field("mean_time_to_recover_s", report.mean_time_to_recover_s)
       .field("mean_time_between_failures_s", report.mean_time_between_failures_s);
   write_causes(json, report);
