@@ -204,7 +204,7 @@ ExitCode add_to_plan(const std::string& file, const Arguments& arguments, Sessio
                      MeasurementPlan& plan) {
   Diagnostics diagnostics;
   const std::optional<Scenario> scenario = load_scenario(file, arguments.all("set"), library, diagnostics);
-  if (scenario) check_cluster(*scenario, diagnostics);
+  if (scenario) require_cluster(*scenario, diagnostics);
   if (scenario && !diagnostics.has_errors()) plan.add(*scenario, diagnostics);
   if (!diagnostics.has_errors()) return print_warnings(diagnostics.sorted(), arguments, session), kDone;
   print_diagnostics(diagnostics.sorted(), arguments, session);

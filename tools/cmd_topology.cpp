@@ -23,7 +23,7 @@ constexpr std::size_t kMostNamed = 20;  // degraded links
 // throws ScenarioError.
 void refuse_without_cluster(const Scenario& scenario) {
   Diagnostics diagnostics;
-  check_cluster(scenario, diagnostics);
+  require_cluster(scenario, diagnostics);
   diagnostics.throw_if_errors();
 }
 

@@ -72,7 +72,7 @@ int answer_one(const Question& question, const Arguments& arguments, Session& se
 
 }  // namespace
 
-void check_cluster(const Scenario& scenario, Diagnostics& diagnostics) {
+void require_cluster(const Scenario& scenario, Diagnostics& diagnostics) {
   if (scenario.cluster) return;
   diagnostics.error({.code = "no-cluster",
                      .where = {scenario.source, 0, 0},

@@ -28,7 +28,7 @@ int for_each_scenario(const std::vector<std::string>& files, const Arguments& ar
                       const AnswerScenario& answer, LoadWarnings warnings = LoadWarnings::kInDocument);
 
 // Reports that there is none, for commands that need one.
-void check_cluster(const Scenario& scenario, Diagnostics& diagnostics);
+void require_cluster(const Scenario& scenario, Diagnostics& diagnostics);
 
 inline constexpr std::string_view kNothingSimulated = "nothing was simulated";
 // The same of one refused scenario of `files`: it says nothing of the others.
