@@ -6,9 +6,9 @@
 //   on     what does this incident mean for the job? Asked of every incident, in order, the moment it
 //          happens, whatever the job is doing. While it detects a failure that halted it, the answer is not
 //          heard: the plan after it is made from the machines as they are then. Nobody is asked about nodes
-//          added or removed at time 0: they are there at the start, or not. Corruption of a node
-//          is a failure, whatever the answer, where steps count that the node has trained since the onset: it may
-//          have left since, or the job may be stopped.
+//          added or removed at time 0: they are there at the start, or not. Corruption of a node is a failure,
+//          whatever the answer, where steps count that the node has trained since the onset: it may have left
+//          since, or the job may be stopped.
 //   plan   what now? Asked at the start, when a failure is detected, at a step end that the policy asked for,
 //          and while the job is stopped when the policy says so. The answer holds until the next plan.
 //

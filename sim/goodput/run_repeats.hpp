@@ -23,8 +23,8 @@ namespace stagecraft {
 struct Statistic {
   double mean = 0;
   double standard_error = 0;  // 0 of one repeat
-  std::optional<std::array<double, 2>> ci95 =
-      {};                             // Student's t; absent of one repeat, whose spread is unknown
+  // Student's t; absent of one repeat, whose spread is unknown.
+  std::optional<std::array<double, 2>> ci95 = {};
   std::array<double, 5> quantiles{};  // 0, 25, 50, 75, 100 %, linear between order statistics
 
   friend bool operator==(const Statistic&, const Statistic&) = default;
