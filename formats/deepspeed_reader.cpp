@@ -411,14 +411,15 @@ std::vector<std::string> SettingsReader::finish() {
 ZeroSettings read_zero(SettingsReader& reader, std::vector<FragmentEntry>& options,
                        std::vector<FragmentEntry>& offload) {
   constexpr const char* kStage = "zero_optimization.stage";
-  ZeroSettings zero{.stage = reader.integer(kStage, 0, 3).value_or(0), .source = reader.source(kStage)};
+  const std::optional<std::int64_t> stage = reader.integer(kStage, 0, 3);
+  ZeroSettings zero{.stage = stage.value_or(0), .source = reader.source(kStage)};
   if (reader.is_auto(kStage))
     reader.error(kStage, "missing", "\"auto\" is filled in by the trainer", "0, 1, 2 or 3");
   // DeepSpeed overlaps by default from stage 3 on (@cbf3d661 deepspeed/runtime/zero/config.py,
   // overlap_comm_valid), and without ZeRO never (deepspeed/runtime/engine.py, allreduce_gradients).
   constexpr const char* kOverlap = "zero_optimization.overlap_comm";
   zero.overlap_source = {.comment = "stage 0 reduces after the backward", .where = {}};
-  if (zero.stage > 0) {
+  if (zero.stage > 0 || (!stage && reader.has(kStage))) {  // of a refused stage all mistakes are reported
     zero.overlaps_gradients = reader.flag(kOverlap, zero.stage == 3);
     zero.overlap_source = reader.source(kOverlap);
   }

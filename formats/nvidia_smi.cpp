@@ -219,7 +219,7 @@ class MatrixImporter {
                      .where = matrix_.where};
     if (model_ == nullptr)
       diagnostics_.warning(
-          {.code = "unknown-device",
+          {.code = "unknown-name",
            .where = matrix_.where,
            .message = fmt::format("--device: {} is no GPU whose NVLinks and profile are known",
                                   in_quotes(*request_.device)),

@@ -154,7 +154,7 @@ TEST(MegatronArgv, PutsDefinitionsInPlaceOfVariables) {
 }
 
 TEST(MegatronArgv, MarksVariablesThatNobodyDefined) {
-  const MegatronArguments argv = read("--a $A --b ${B:-x} --c $(nproc) --d `nproc` --e '$E'");
+  const MegatronArguments argv = read("--a $A --b ${B:-$X} --c $(nproc) --d `nproc` --e '$E'");
   EXPECT_THAT(argv.find("a")->unexpanded, ElementsAre("A"));
   EXPECT_THAT(argv.find("b")->unexpanded, ElementsAre("B"));
   EXPECT_THAT(argv.find("c")->unexpanded, ElementsAre("(…)"));

@@ -170,7 +170,7 @@ TEST(MegatronImport, ReadsNamesOfThePastWithAWarning) {
 
 TEST(MegatronImport, NamesEachVariableThatNobodyDefined) {
   const Import import =
-      import_text(job("--tensor-model-parallel-size $TP --pipeline-model-parallel-size ${PP:-2}\n"
+      import_text(job("--tensor-model-parallel-size $TP --pipeline-model-parallel-size ${PP}\n"
                       "--context-parallel-size $(echo 2) --data-path $DATA_PATH\n"));
   EXPECT_FALSE(import.fragment.has_value());
   EXPECT_THAT(import.messages,

@@ -116,7 +116,7 @@ class Splits(Case):
         config = SOURCE / "tests/data/hf_config/made-nested-text-config.config.json"
         base = self.folder / "base.yaml"
         base.write_text(f"stagecraft: 1\nmodel: {config}\ncluster: {{node: dgx-a100-80gb, gpus: 8}}\n"
-                        "training: {global_batch_size: 16, sequence_length: 1024}\n")
+                        "parallelism: {zero_stage: 3}\ntraining: {global_batch_size: 16, sequence_length: 1024}\n")
         self.sweep.write_text("stagecraft: 1\nbase: base.yaml\nvary:\n  schedule: [1f1b, gpipe]\n"
                               "  training.global_batch_size: [16, 32]\n")
         said = "vision_config: a part beside the language model: neither its time nor its memory is counted"

@@ -161,9 +161,13 @@ class Plan(unittest.TestCase):
         cores = [line["shape"] for line in lines if line["family"] == "attention"]
         self.assertIn({"batch": 1, "heads": 16, "kv_heads": 4, "head_size": 128, "sequence": 4096}, cores)
 
-    def test_a_scenario_that_is_refused_gives_no_plan(self):
+    def test_a_scenario_that_is_refused_takes_no_points_of_others_away(self):
+        alone = stagecraft("calibrate", "plan", "scenarios/gpt3-175b-1024xA100.yaml")
         ran = stagecraft("calibrate", "plan", "scenarios/gpt3-175b-1024xA100.yaml", "nosuch.yaml")
-        self.assertEqual((2, ""), (ran.returncode, ran.stdout))
+        self.assertEqual((2, alone.stdout), (ran.returncode, ran.stdout))
+        self.assertIn("nosuch.yaml", ran.stderr)
+        none = stagecraft("calibrate", "plan", "nosuch.yaml")
+        self.assertEqual((2, ""), (none.returncode, none.stdout))
 
 
 class Import(unittest.TestCase):

@@ -164,8 +164,8 @@ TEST_F(SweepPointsTest, GpusOfGroupsOfNodesAreCounted) {
       values("vary:\n  cluster.nodes: [" + groups + ", [{node: dgx-h100, nodes: 1}, " +
              "{node: dgx-a100-80gb, nodes: 1}]]\nwhere: gpus == 32\n"),
       ElementsAre("gpus is not known before a point runs: it follows from cluster.nodes, which varies"));
-  overrides_.push_back("parallelism.pipeline=64");  // does not fit, and does not load
-  EXPECT_THAT(values("vary:\n  parallelism.pipeline: [4]\nwhere: gpus == 32\n"),
+  overrides_.push_back("schedule=nowhere");
+  EXPECT_THAT(values("vary:\n  schedule: [1f1b]\nwhere: gpus == 32\n"),
               ElementsAre(HasSubstr("the base does not load without what varies")));
 }
 

@@ -260,7 +260,7 @@ class Studies(Case):
 
     def test_variants_that_cannot_run_are_named_with_their_reason(self):
         file = self.folder / "page.html"
-        ran = run("compare", SMALL, "--vary", "schedule=1f1b,interleaved-1f1b", "--html", file)
+        ran = run("compare", SMALL, "--vary", "schedule=1f1b,interleaved-1f1b", "--set", "parallelism.virtual_stages=1", "--html", file)
         self.assertEqual(2, ran.returncode)
         self.assertIn("interleaved-1f1b: schedule: 1 chunk a rank", self.opened(file).evaluate("document.querySelector('.bad').textContent"))
 
