@@ -15,7 +15,8 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 get_property(libraries GLOBAL PROPERTY STAGECRAFT_LIBRARIES)
-list(REMOVE_ITEM libraries stagecraft_cli)  # of the command line only: nothing includes tools, out there neither
+# Nothing includes tools, out there neither.
+list(REMOVE_ITEM libraries stagecraft_cli stagecraft_command_line stagecraft_commands stagecraft_tables stagecraft_validation)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/stagecraft)
 install(TARGETS ${libraries} EXPORT stagecraftTargets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT development

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "base/text.hpp"
-#include "tools/command_line.hpp"
+#include "tools/commands/commands.hpp"
 
 namespace stagecraft {
 namespace {

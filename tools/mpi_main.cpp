@@ -25,8 +25,8 @@
 #include <utility>
 #include <vector>
 
+#include "tools/commands/sweep_engine.hpp"
 #include "tools/program.hpp"
-#include "tools/sweep_engine.hpp"
 
 namespace stagecraft {
 namespace {

@@ -15,7 +15,7 @@
 #include "base/check.hpp"
 #include "base/diagnostic.hpp"
 #include "base/text.hpp"
-#include "tools/commands.hpp"
+#include "tools/commands/commands.hpp"
 #include "tools/completions.hpp"
 #include "tools/manual.hpp"
 
@@ -37,6 +37,21 @@ UsageError unknown_command(const std::string& word) {
         "--help, --version, --print-completion and --print-manual are; others are of a command");
   }
   return UsageError(fmt::format("'{}' is not a command", word), suggest(word, names));
+}
+
+std::string overview_help() {
+  std::string out = "Stagecraft predicts what a training job will do before anyone pays for the GPUs.\n\n";
+  out += "  stagecraft run scenarios/gpt3-175b-1024xA100.yaml\n";
+  out += "  stagecraft schedule show --schedule 1f1b --stages 4 --micro-batches 8\n\ncommands\n";
+  TextTable table({Align::kLeft, Align::kLeft});
+  for (const CommandSpec& command : commands()) {
+    table.row({fmt::format("{} {}", command.name, command.words), std::string(command.summary)});
+  }
+  out += table.str(2);
+  out += "\n  stagecraft COMMAND --help          the options of one command\n";
+  out += "  stagecraft --print-completion bash completion; zsh and fish as well\n";
+  out += "  stagecraft --print-manual man      the manual; markdown as well\n";
+  return out + "  stagecraft --version\n";
 }
 
 int print_help(const std::vector<std::string>& words) {
@@ -78,7 +93,7 @@ int dispatch(const std::vector<std::string>& given, const char* invoked, const R
   const std::vector<std::string> words = command_first(given);
   const CommandSpec* command = find_command(words[0]);
   if (command == nullptr) throw unknown_command(words[0]);
-  const Arguments arguments = parse_arguments(*command, {words.begin() + 1, words.end()});
+  const Arguments arguments = parse_arguments(*command, commands(), {words.begin() + 1, words.end()});
   if (arguments.has("help")) return std::cout << command_help(*command), kDone;
   const std::filesystem::path self = own_path(invoked);
   const std::optional<DataDirectory> data = DataDirectory::find(self);

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/command_line.hpp"
+#include "tools/command_line/command_line.hpp"
 
 namespace stagecraft {
 

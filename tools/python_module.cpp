@@ -18,7 +18,7 @@
 
 #include "base/diagnostic.hpp"
 #include "sim/scenario/scenario.hpp"
-#include "tools/command_line.hpp"
+#include "tools/commands/commands.hpp"
 
 namespace stagecraft {
 namespace {
@@ -42,7 +42,7 @@ Answer run(const CommandSpec& command, const std::vector<std::string>& words, Da
   std::ostringstream out, err;
   Session session{.out = out, .err = err, .data = std::move(data), .executable = module};
   try {
-    const int code = command.run(parse_arguments(command, words), session);
+    const int code = command.run(parse_arguments(command, commands(), words), session);
     return {.code = code, .out = std::move(out).str(), .err = std::move(err).str()};
   } catch (const UsageError& error) {
     return refused(without_place("usage", error.what(), error.hint()));

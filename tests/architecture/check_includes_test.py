@@ -56,6 +56,13 @@ class Includes(unittest.TestCase):
                 problems_of(tree | {file: '#include "tools/options.hpp"\n'}),
                 [f'{file}:1: nothing includes tools: "tools/options.hpp"'])
 
+    def test_the_rooms_of_tools_have_rows_of_their_own(self):
+        commands = '#include "tools/commands/commands.hpp"\n'
+        tree = {"tools/commands/commands.hpp": "", "tools/commands/run.cpp": commands, "tools/program.cpp": commands}
+        self.assertEqual(problems_of(tree), [])
+        for folder in ("tools/command_line", "tools/tables", "tools/reference"):  # the last row lets all but tools in
+            self.assertIn(f"{folder} may not include tools/commands", problems_of(tree | {f"{folder}/a.cpp": commands})[0])
+
     def test_a_source_includes_its_own_header_first(self):
         tree = {"base/a.hpp": "", "base/b.hpp": "", "base/a.cpp": '// A.\n#include "base/b.hpp"\n#include "base/a.hpp"\n'}
         self.assertEqual(problems_of(tree), ['base/a.cpp:2: the first include is not "base/a.hpp"'])
@@ -73,7 +80,7 @@ class Includes(unittest.TestCase):
             problems_of({"base/text.cpp": line}), ["base/text.cpp:1: <yaml-cpp/yaml.h> belongs to base/yaml_reader.cpp only"])
 
     def test_libraries_stay_in_their_folders(self):
-        homes = {"boost/graph/adjacency_list.hpp": "topology/cluster.cpp", "boost/program_options.hpp": "tools/main.cpp",
+        homes = {"boost/graph/adjacency_list.hpp": "topology/cluster.cpp", "boost/program_options.hpp": "tools/command_line/options.cpp",
                  "cuda_runtime.h": "calibrate/bench/gemm.cu", "nccl.h": "calibrate/bench/nccl.cu",
                  "nlohmann/json.hpp": "models/huggingface_json.cpp"}
         for header, home in homes.items():

@@ -1,5 +1,5 @@
 // Answers of several questions on threads: their order, and what becomes of the others where one throws.
-#include "tools/ordered_answers.hpp"
+#include "tools/command_line/ordered_answers.hpp"
 
 #include <gtest/gtest.h>
 

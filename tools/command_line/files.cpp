@@ -1,0 +1,115 @@
+#include "tools/command_line/files.hpp"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <system_error>
+#include <utility>
+
+namespace stagecraft {
+namespace {
+
+namespace fs = std::filesystem;
+
+void refuse(const std::string& file, std::string code, std::string message, std::string hint,
+            Diagnostics& diagnostics) {
+  diagnostics.error({.code = std::move(code),
+                     .where = {file, 0, 0},
+                     .message = std::move(message),
+                     .hint = std::move(hint)});
+}
+
+// Target of symbolic links, which need not exist yet.
+fs::path behind_links(fs::path path) {
+  constexpr int kMostLinks = 40;  // as many as Linux follows
+  std::error_code ignored;
+  for (int i = 0; i < kMostLinks && fs::is_symlink(fs::symlink_status(path, ignored)); ++i)
+    path = path.parent_path() / fs::read_symlink(path, ignored);
+  return path;
+}
+
+// Says whether all of it was written.
+bool write_out(std::ofstream& out, const MakePieces& make) {
+  if (out)
+    make([&out](std::string_view piece) {
+      out.write(piece.data(), static_cast<std::streamsize>(piece.size()));
+    });
+  out.close();
+  return !out.fail();
+}
+
+// Writes to a device or a pipe in place.
+bool write_through(const fs::path& path, const MakePieces& make) {
+  std::ofstream out(path, std::ios::binary);
+  return write_out(out, make);
+}
+
+// Writes a temporary file and renames it, with the mode of the replaced file, so that no reader sees half of
+// it.
+bool replace_file(const fs::path& path, const fs::file_status& now, const MakePieces& make) {
+  const fs::path beside = path.string() + ".part";
+  std::error_code error, ignored;
+  std::ofstream out(beside, std::ios::binary | std::ios::trunc);
+  if (fs::is_regular_file(now)) fs::permissions(beside, now.permissions(), ignored);
+  const bool written = write_out(out, make);
+  if (written) fs::rename(beside, path, error);
+  if (written && !error) return true;
+  fs::remove(beside, ignored);
+  return false;
+}
+
+}  // namespace
+
+std::optional<std::string> read_text_file(const std::string& file, Diagnostics& diagnostics) {
+  if (file == "-") return std::string(std::istreambuf_iterator<char>(std::cin), {});
+  std::error_code ignored;
+  if (fs::is_directory(file, ignored)) {
+    refuse(file, "is-directory", "is a directory", {}, diagnostics);
+    return std::nullopt;
+  }
+  std::ifstream in(file, std::ios::binary);
+  if (!in) {
+    refuse(file, "cannot-open", fmt::format("cannot be opened: {}", std::strerror(errno)), {}, diagnostics);
+    return std::nullopt;
+  }
+  return std::string(std::istreambuf_iterator<char>(in), {});
+}
+
+bool may_write(const std::string& file, bool replace, Diagnostics& diagnostics) {
+  std::error_code ignored;
+  const fs::file_status status = fs::status(file, ignored);
+  if (fs::is_directory(status)) {
+    refuse(file, "is-directory", "is a directory", "give the path of a file", diagnostics);
+    return false;
+  }
+  if (replace || !fs::exists(status)) return true;
+  refuse(file, "exists", "exists and is left as it is",
+         fs::is_regular_file(status) ? "--force replaces it" : "--force writes to it", diagnostics);
+  return false;
+}
+
+void write_file_in_pieces(const std::string& file, bool replace, const MakePieces& make,
+                          Diagnostics& diagnostics) {
+  if (!may_write(file, replace, diagnostics)) return;
+  std::error_code ignored;
+  const fs::file_status now = fs::status(file, ignored);
+  const bool written = fs::is_regular_file(now) || now.type() == fs::file_type::not_found
+                           ? replace_file(behind_links(file), now, make)
+                           : write_through(file, make);
+  if (!written)
+    refuse(file, "cannot-write", "cannot be written", "is there such a folder, and room on the disk?",
+           diagnostics);
+}
+
+void write_text_file(const std::string& file, const std::string& text, bool replace,
+                     Diagnostics& diagnostics) {
+  write_file_in_pieces(
+      file, replace, [&text](const TakePiece& take) { take(text); }, diagnostics);
+}
+
+}  // namespace stagecraft

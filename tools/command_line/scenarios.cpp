@@ -1,0 +1,140 @@
+#include "tools/command_line/scenarios.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <set>
+
+#include "base/text_file.hpp"
+#include "sim/scenario/library.hpp"
+#include "tools/command_line/ordered_answers.hpp"
+
+namespace stagecraft {
+namespace {
+
+// The line that a message is about; empty when it cannot be had.
+std::string source_line(const SourceLocation& where) {
+  if (where.line <= 0) return {};
+  std::ifstream file(where.file);
+  std::string line;
+  for (int i = 0; i < where.line; ++i) {
+    if (!std::getline(file, line)) return {};
+  }
+  constexpr std::size_t kLongest = 200;  // a caret under a longer line helps nobody
+  return line.size() <= kLongest ? line : std::string();
+}
+
+std::vector<Diagnostic> each_warning_once(const std::vector<Diagnostic>& diagnostics) {
+  std::set<std::string> said;
+  std::vector<Diagnostic> kept;
+  for (const Diagnostic& diagnostic : diagnostics)
+    if (diagnostic.severity == Severity::kError || said.insert(render(diagnostic)).second)
+      kept.push_back(diagnostic);
+  return kept;
+}
+
+struct Question {
+  std::string file;
+  std::string if_refused;  // ends the errors
+  LoadWarnings warnings = LoadWarnings::kInDocument;
+};
+
+// Says them now, so that the answer does not say them again.
+void say_warnings(const Diagnostics& loading, Scenario& scenario, const Arguments& arguments,
+                  Session& session) {
+  print_warnings(loading.sorted(), arguments, session);
+  std::erase_if(scenario.warnings, [&](const Diagnostic& warning) {
+    return std::ranges::find(loading.items(), warning) != loading.items().end();
+  });
+}
+
+int answer_one(const Question& question, const Arguments& arguments, Session& session, Library& library,
+               const AnswerScenario& answer) {
+  Diagnostics diagnostics;
+  try {
+    std::optional<Scenario> scenario =
+        load_scenario(question.file, arguments.all("set"), library, diagnostics);
+    if (!scenario || diagnostics.has_errors()) {
+      print_diagnostics(diagnostics.sorted(), arguments, session, question.if_refused);
+      return kWrongInput;
+    }
+    if (!arguments.has("json") || question.warnings == LoadWarnings::kOnStandardError)
+      say_warnings(diagnostics, *scenario, arguments, session);
+    return answer(*scenario, session);
+  } catch (const ScenarioError& error) {
+    print_diagnostics(error.diagnostics(), arguments, session, question.if_refused);
+    return kWrongInput;
+  }
+}
+
+}  // namespace
+
+void require_cluster(const Scenario& scenario, Diagnostics& diagnostics) {
+  if (scenario.cluster) return;
+  diagnostics.error({.code = "no-cluster",
+                     .where = {scenario.source, 0, 0},
+                     .path = "cluster",
+                     .message = "the scenario has no cluster",
+                     .hint = "stages of given costs need none; name a node and a fabric"});
+}
+
+std::string not_simulated(const std::string& file, const std::vector<std::string>& files) {
+  return files.size() == 1 ? std::string(kNothingSimulated) : place_name(file) + " was not simulated";
+}
+
+void print_diagnostics(const std::vector<Diagnostic>& all, const Arguments& arguments, Session& session,
+                       std::string_view outcome) {
+  if (all.empty()) return;
+  const std::vector<Diagnostic> diagnostics = each_warning_once(all);
+  const auto errors = std::count_if(diagnostics.begin(), diagnostics.end(),
+                                    [](const Diagnostic& d) { return d.severity == Severity::kError; });
+  if (arguments.has("json") && errors > 0) {
+    session.out << render_json(diagnostics) << '\n';
+    return;
+  }
+  const bool excerpts = session.err_is_terminal || arguments.has("verbose");
+  for (const Diagnostic& diagnostic : diagnostics) {
+    session.err << render(diagnostic, excerpts ? source_line(diagnostic.where) : std::string()) << '\n';
+  }
+  if (errors > 0) {
+    session.err << fmt::format("{} error{}{}{}\n", errors, errors == 1 ? "" : "s",
+                               outcome.empty() ? "" : ", ", outcome);
+  }
+}
+
+void print_warnings(const std::vector<Diagnostic>& diagnostics, const Arguments& arguments,
+                    Session& session) {
+  if (arguments.has("quiet")) return;
+  std::vector<Diagnostic> warnings;
+  std::ranges::copy_if(diagnostics, std::back_inserter(warnings),
+                       [](const Diagnostic& d) { return d.severity == Severity::kWarning; });
+  print_diagnostics(warnings, arguments, session);
+}
+
+int for_each_scenario(const Arguments& arguments, Session& session, const AnswerScenario& answer) {
+  return for_each_scenario(arguments.words(), arguments, session, answer);
+}
+
+int for_each_scenario(const std::vector<std::string>& files, const Arguments& arguments, Session& session,
+                      const AnswerScenario& answer, LoadWarnings warnings) {
+  if (files.empty())
+    throw UsageError("no scenario is named", "stagecraft doctor lists those that are installed");
+  if (std::find(files.begin(), files.end(), "") != files.end())
+    throw UsageError("the name of a scenario is empty", "write the path of a file, or - for standard input");
+  if (std::count(files.begin(), files.end(), "-") > 1)
+    throw UsageError("standard input can be read only once", "give - once");
+  const OrderedAnswers answers{
+      .count = files.size(), .make_ask = [&]() -> OrderedAnswers::Ask {
+        return [&, library = std::make_shared<Library>(session.data)](std::size_t i, Session& own) {
+          return answer_one(
+              {.file = files[i], .if_refused = not_simulated(files[i], files), .warnings = warnings},
+              arguments, own, *library, answer);
+        };
+      }};
+  return answers.print(arguments, session);
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,54 @@
+// Common part of run, check and memory: each scenario on the command line is loaded, answered or refused, and
+// the worst exit code counts. Several are answered on as many threads as --jobs sets, and printed in their
+// order.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/diagnostic.hpp"
+#include "tools/command_line/command_line.hpp"
+
+namespace stagecraft {
+
+// Prints on the outputs that it is given, keeps nothing between calls, and returns kDone or kAnswerIsNo; may
+// throw ScenarioError. Called on several threads.
+using AnswerScenario = std::function<int(const Scenario&, Session&)>;
+
+// Where the warnings of loading go with --json. Without it they go to standard error.
+enum class LoadWarnings { kInDocument, kOnStandardError };
+
+// Calls `answer` for every scenario that loads, which has the warnings that `answer` has to say. throws
+// UsageError when there is no scenario on the command line.
+int for_each_scenario(const Arguments& arguments, Session& session, const AnswerScenario& answer);
+// Answers for `files` alone, where only some of the words are scenarios.
+int for_each_scenario(const std::vector<std::string>& files, const Arguments& arguments, Session& session,
+                      const AnswerScenario& answer, LoadWarnings warnings = LoadWarnings::kInDocument);
+
+// Reports that there is none, for commands that need one.
+void require_cluster(const Scenario& scenario, Diagnostics& diagnostics);
+
+inline constexpr std::string_view kNothingSimulated = "nothing was simulated";
+// The same of one refused scenario of `files`: it says nothing of the others.
+[[nodiscard]] std::string not_simulated(const std::string& file, const std::vector<std::string>& files);
+
+// What was said of all variants, in their order.
+template <typename Outcome>
+[[nodiscard]] std::vector<Diagnostic> diagnostics_of(const std::vector<Outcome>& outcomes) {
+  std::vector<Diagnostic> all;
+  for (const Outcome& outcome : outcomes)
+    all.insert(all.end(), outcome.diagnostics.begin(), outcome.diagnostics.end());
+  return all;
+}
+
+// Errors as the session wants them: located text with source lines on standard error, or one JSON line on
+// standard output. Text ends with the number of errors and, where it is given, their outcome. A warning that
+// several loads report is printed once.
+void print_diagnostics(const std::vector<Diagnostic>& diagnostics, const Arguments& arguments,
+                       Session& session, std::string_view outcome = {});
+// The warnings among them; none with --quiet.
+void print_warnings(const std::vector<Diagnostic>& diagnostics, const Arguments& arguments, Session& session);
+
+}  // namespace stagecraft

@@ -1,0 +1,71 @@
+#include "tools/command_line/vary_option.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/text_file.hpp"
+
+namespace stagecraft {
+
+void refuse_tied_keys(const std::string& varied) {
+  const std::string path = varied.substr(0, varied.find('='));
+  if (path.find(',') == std::string::npos) return;
+  throw UsageError(fmt::format("--vary takes one key, and {} are several", path),
+                   "several --vary make a grid; a sweep can tie keys together (docs/sweeps.md)");
+}
+
+std::vector<Vary> varied_by(const Arguments& arguments) {
+  std::vector<Vary> varied;
+  for (const std::string& text : arguments.all("vary")) {
+    ParsedVary parsed = parse_vary(text);
+    if (!parsed.mistake.empty())
+      throw UsageError(fmt::format("--vary {}: {}", text, parsed.mistake), "--vary path.to.key=value,value");
+    refuse_tied_keys(parsed.vary.path);
+    if (std::ranges::find(varied, parsed.vary.path, &Vary::path) != varied.end())
+      throw UsageError(fmt::format("--vary: {} is varied twice", parsed.vary.path),
+                       "give all its values at once");
+    varied.push_back(std::move(parsed.vary));
+  }
+  return varied;
+}
+
+std::vector<VariedPath> varied_paths(const std::vector<Vary>& varied) {
+  std::vector<VariedPath> paths;
+  for (const Vary& vary : varied) paths.push_back({.path = vary.path, .why = "--vary varies it"});
+  return paths;
+}
+
+std::vector<Diagnostic> overruled_settings(const Arguments& arguments,
+                                           const std::vector<VariedPath>& varied) {
+  std::vector<Diagnostic> warnings;
+  for (const std::string& text : arguments.all("set")) {
+    const std::size_t equals = text.find('=');
+    if (equals == std::string::npos || text.substr(equals + 1) == "null") continue;
+    const std::string path = text.substr(0, equals);
+    const auto over = std::ranges::find_if(
+        varied, [&](const VariedPath& one) { return path == one.path || path.starts_with(one.path + "."); });
+    if (over != varied.end())
+      warnings.push_back({.severity = Severity::kWarning,
+                          .code = "no-effect",
+                          .where = {.file = "--set " + text},
+                          .path = path,
+                          .message = "had no effect: " + over->why});
+  }
+  return warnings;
+}
+
+DataDirectory with_standard_input(const Arguments& arguments, const Session& session) {
+  DataDirectory data = session.data;
+  if (std::ranges::find(arguments.words(), "-") == arguments.words().end()) return data;
+  Diagnostics diagnostics;
+  if (std::optional<std::string> text = load_text_file("-", diagnostics)) data.texts["-"] = *std::move(text);
+  diagnostics.throw_if_errors();
+  return data;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,36 @@
+// --vary of `compare` and `goodput`: paths of a scenario with values, and the files that are varied. And of all
+// that vary something, what --set says in vain.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "base/diagnostic.hpp"
+#include "sim/scenario/scenario.hpp"
+#include "sim/study/compare.hpp"
+#include "tools/command_line/command_line.hpp"
+
+namespace stagecraft {
+
+// "a,b=[1,2],[3,4]" ties keys together, which sweeps alone do. throws UsageError.
+void refuse_tied_keys(const std::string& varied);
+
+// throws UsageError for a text that is none, for several keys at once, and for a path that is varied twice.
+[[nodiscard]] std::vector<Vary> varied_by(const Arguments& arguments);
+
+// A path that a study varies, and what says so: "--vary varies it".
+struct VariedPath {
+  std::string path, why;
+};
+[[nodiscard]] std::vector<VariedPath> varied_paths(const std::vector<Vary>& varied);
+
+// Warnings "had no effect: why" for each --set of a varied path or of a part of it: every variant has a value
+// of its own there. Nothing of a key that is taken away (null).
+[[nodiscard]] std::vector<Diagnostic> overruled_settings(const Arguments& arguments,
+                                                         const std::vector<VariedPath>& varied);
+
+// Every variant reads its file: the session's data, with what standard input says in place of `-` where that
+// is one of the words. throws ScenarioError where it cannot be read.
+[[nodiscard]] DataDirectory with_standard_input(const Arguments& arguments, const Session& session);
+
+}  // namespace stagecraft

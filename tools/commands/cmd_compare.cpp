@@ -1,0 +1,93 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "base/text.hpp"
+#include "sim/study/compare.hpp"
+#include "tools/command_line/scenarios.hpp"
+#include "tools/command_line/vary_option.hpp"
+#include "tools/commands/commands.hpp"
+#include "tools/commands/page_files.hpp"
+#include "tools/tables/compare_table.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr std::size_t kMostVariants = 10'000;
+constexpr const char* kExample = "stagecraft compare scenarios/pipeline-4x8.yaml --vary schedule=gpipe,1f1b";
+
+std::vector<Variant> variants_asked_for(const Arguments& arguments, const std::vector<Vary>& varied) {
+  const std::vector<std::string>& files = arguments.words();
+  if (files.empty()) throw UsageError("no scenario is named", kExample);
+  if (std::find(files.begin(), files.end(), "") != files.end())
+    throw UsageError("the name of a scenario is empty", "write the path of a file");
+  std::size_t count = files.size();
+  for (const Vary& vary : varied) {
+    count *= vary.values.size();
+    if (count > kMostVariants)
+      throw UsageError(fmt::format("more than {} variants", with_thousands(kMostVariants)),
+                       "vary fewer paths or values");
+  }
+  if (count < 2 && varied.empty()) throw UsageError("there is nothing to compare", kExample);
+  return variants_of(files, arguments.all("set"), varied);
+}
+
+// A varied value is an override like any other; what is wrong with it stands in --vary.
+void say_vary(std::vector<Diagnostic>& diagnostics, const std::vector<std::string>& paths) {
+  for (Diagnostic& diagnostic : diagnostics)
+    for (const std::string& path : paths)
+      if (diagnostic.where.file.starts_with("--set " + path + "="))
+        diagnostic.where.file.replace(0, 5, "--vary");
+}
+
+// `--json` is the same as `--format json`, as everywhere.
+void print(const Comparison& comparison, const Arguments& arguments, Session& session) {
+  const std::string format = arguments.has("json") ? "json" : arguments.text("format").value_or("text");
+  if (format == "json") {
+    for (std::size_t i = 0; i < comparison.outcomes.size(); ++i)
+      session.out << render_json(comparison, i) << '\n';
+    return;
+  }
+  print_warnings(diagnostics_of(comparison.outcomes), arguments, session);
+  if (format == "csv")
+    session.out << render_csv(comparison);
+  else
+    session.out << (format == "markdown" ? render_markdown(comparison) : render_text(comparison));
+}
+
+// Says on standard error which assertions the variant misses. A dead node is an answer, as in `run`.
+int code_of(const Outcome& outcome, const std::string& name, Session& session) {
+  if (!outcome.report) return outcome.stopped ? kAnswerIsNo : kWrongInput;
+  for (Diagnostic missed : outcome.missed) {
+    missed.message = name + ": " + missed.message;
+    session.err << render(missed) << '\n';
+  }
+  return outcome.missed.empty() ? kDone : kAnswerIsNo;
+}
+
+}  // namespace
+
+int compare_command(const Arguments& arguments, Session& session) {
+  const std::vector<Vary> varied = varied_by(arguments);
+  Comparison comparison{.paths = {}, .variants = variants_asked_for(arguments, varied), .outcomes = {}};
+  for (const Vary& vary : varied) comparison.paths.push_back(vary.path);
+  if (!arguments.has("quiet"))
+    print_diagnostics(overruled_settings(arguments, varied_paths(varied)), arguments, session);
+  comparison.outcomes = simulate_variants(comparison.variants, with_standard_input(arguments, session),
+                                          arguments.integer("jobs", 1, 1, 1'024));
+  for (Outcome& outcome : comparison.outcomes)
+    for (std::vector<Diagnostic>* said : {&outcome.diagnostics, &outcome.missed})
+      say_vary(*said, comparison.paths);
+  print(comparison, arguments, session);
+  if (arguments.has("html")) write_page(arguments, comparison);
+  const VariantNames names(comparison);
+  int worst = kDone;
+  for (std::size_t i = 0; i < comparison.outcomes.size(); ++i)
+    worst = std::max(worst, code_of(comparison.outcomes[i], names.spoken(i), session));
+  return worst;
+}
+
+}  // namespace stagecraft

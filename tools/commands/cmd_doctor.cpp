@@ -1,0 +1,112 @@
+#include <fmt/format.h>
+
+#include <ostream>
+#include <string>
+
+#include "base/json.hpp"
+#include "base/text.hpp"
+#include "calibrate/profile/hardware_profile.hpp"
+#include "sim/schedule/schedule.hpp"
+#include "tools/command_line/scenarios.hpp"
+#include "tools/commands/commands.hpp"
+
+namespace stagecraft {
+namespace {
+
+#ifdef __clang__
+constexpr std::string_view kCompiler = __VERSION__;  // "Clang 14.0.6"
+#else
+constexpr std::string_view kCompiler = "g++ " __VERSION__;
+#endif
+
+struct Found {
+  std::string_view what;
+  std::string_view folder;
+  std::vector<std::string> names;
+};
+
+std::vector<std::string> names_in(const Session& session, const char* folder) {
+  return session.no_data ? std::vector<std::string>() : session.data.names(folder);
+}
+
+std::vector<Found> installed(const Session& session) {
+  std::vector<Found> all;
+  for (const auto& [what, folder] : {std::pair{"scenarios", "scenarios"},
+                                     {"models", "scenarios/models"},
+                                     {"nodes", "scenarios/nodes"},
+                                     {"fabrics", "scenarios/fabrics"},
+                                     {"software", "scenarios/software"}}) {
+    all.push_back({what, folder, names_in(session, folder)});
+  }
+  return all;
+}
+
+std::string wrapped(const std::vector<std::string>& names) {
+  std::string out, row;
+  for (const std::string& name : names) {
+    if (row.size() + name.size() > 66) {
+      out += (out.empty() ? "" : "             ") + row + "\n";
+      row.clear();
+    }
+    row += (row.empty() ? "" : "  ") + name;
+  }
+  return out + (out.empty() ? "" : "             ") + row + "\n";
+}
+
+void print_text(Session& session, const std::vector<Found>& found,
+                const std::vector<HardwareProfile>& profiles) {
+  session.out << "stagecraft   " STAGECRAFT_VERSION ", " << STAGECRAFT_BUILD << ", " << kCompiler << '\n';
+  session.out << "data         "
+              << (session.no_data ? session.no_data->message : session.data.root.lexically_normal().string())
+              << '\n';
+  std::vector<std::string> schedules;
+  for (const ScheduleKind& kind : schedule_kinds()) schedules.emplace_back(kind.name);
+  session.out << "schedules    " << wrapped(schedules);
+  for (const Found& item : found) session.out << fmt::format("{:<12} ", item.what) << wrapped(item.names);
+  for (const HardwareProfile& profile : profiles) {
+    session.out << fmt::format("profile      {}: {}, {} GEMM shapes, {} collective curves\n",
+                               dated_name(profile), profile.device.name, profile.gemm.table.rows.size(),
+                               profile.collectives.size());
+  }
+  session.out << "calibration  the GPU suite is not built into this program\n";
+}
+
+void print_json(Session& session, const std::vector<Found>& found,
+                const std::vector<HardwareProfile>& profiles) {
+  JsonWriter json;
+  json.begin_object().field("schema", "stagecraft.doctor/1").field("version", STAGECRAFT_VERSION);
+  json.field("build", STAGECRAFT_BUILD);
+  for (const Found& item : found) {
+    json.key(item.what).begin_array();
+    for (const std::string& name : item.names) json.value(std::string_view(name));
+    json.end_array();
+  }
+  json.key("profiles").begin_array();
+  for (const HardwareProfile& profile : profiles) {
+    json.begin_object()
+        .field("name", std::string_view(profile.name))
+        .field("date", std::string_view(profile.date));
+    json.field("device", std::string_view(profile.device.name)).end_object();
+  }
+  session.out << json.end_array().end_object().str() << '\n';
+}
+
+}  // namespace
+
+int doctor_command(const Arguments& arguments, Session& session) {
+  if (!arguments.words().empty()) throw UsageError("`doctor` takes no names", "stagecraft doctor");
+  const std::vector<Found> found = installed(session);
+  Diagnostics diagnostics;
+  if (session.no_data) diagnostics.error(*session.no_data);
+  std::vector<HardwareProfile> profiles;
+  for (const std::string& name : names_in(session, "calibrate/profiles")) {
+    const auto file = session.data.root / "calibrate/profiles" / (name + ".yaml");
+    if (std::optional<HardwareProfile> profile = load_profile(file, diagnostics))
+      profiles.push_back(*std::move(profile));
+  }
+  arguments.has("json") ? print_json(session, found, profiles) : print_text(session, found, profiles);
+  print_diagnostics(diagnostics.sorted(), arguments, session);
+  return diagnostics.has_errors() ? kWrongInput : kDone;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,133 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "base/json.hpp"
+#include "sim/explain/why.hpp"
+#include "sim/scenario/library.hpp"
+#include "sim/simulate.hpp"
+#include "sim/study/reasons.hpp"
+#include "tools/command_line/require_fit.hpp"
+#include "tools/command_line/scenarios.hpp"
+#include "tools/command_line/wrapped_text.hpp"
+#include "tools/commands/assertions.hpp"
+#include "tools/commands/commands.hpp"
+#include "tools/commands/view_files.hpp"
+
+namespace stagecraft {
+
+namespace {
+
+// Changes are tried as --set has them: the file is read again with one more.
+std::optional<Why> why_of(const Scenario& scenario, const Report& report, const Arguments& arguments,
+                          const DataDirectory& data) {
+  if (!arguments.has("why") || !report.finishes()) return std::nullopt;
+  Library library(data);
+  return explain_why(scenario, report, [&](const std::vector<std::string>& set, Diagnostics& diagnostics) {
+    std::vector<std::string> all = arguments.all("set");
+    all.insert(all.end(), set.begin(), set.end());
+    return load_scenario(scenario.source, all, library, diagnostics);
+  });
+}
+
+// `reasons`: why the answer is no.
+std::string json_of(const Report& report, const std::optional<Why>& why,
+                    const std::vector<Diagnostic>& reasons) {
+  std::string document = render_json(report);
+  if (!why && reasons.empty()) return document;
+  JsonWriter json;
+  json.begin_object();
+  if (!reasons.empty()) write_reasons(json, reasons);
+  if (why) write(json.key("why"), *why);
+  document.back() = ',';  // of the object: more keys follow
+  return document + json.end_object().str().substr(1);
+}
+
+// The text, aligned with the heads of the report's lines.
+std::string text_of(const Why& why) {
+  const std::string indent(17, ' ');
+  std::string out;
+  for (const std::string& sentence : why.sentences)
+    out += wrapped_text(out.empty() ? "why              " : indent, indent, sentence);
+  return out;
+}
+
+// Adds a note about the command that prices changes to make the job fit; --require-fit has a hint of its own.
+void say_what_prices_room(const Scenario& scenario, Report& report) {
+  if (report.memory.verdict() != Verdict::kOutOfMemory) return;
+  if (!std::holds_alternative<TransformerSpec>(scenario.model)) return;
+  report.warnings.push_back(
+      fmt::format("memory: `stagecraft memory {}` prices what would make it fit", scenario.source));
+}
+
+}  // namespace
+
+int run_command(const Arguments& arguments, Session& session) {
+  if (arguments.has("why") && std::ranges::find(arguments.words(), "-") != arguments.words().end())
+    throw UsageError("standard input can be read only once, and --why tries changes of the scenario",
+                     "write the path of a file");
+  const bool views = wants_views(arguments);
+  return for_each_scenario(arguments, session, [&](const Scenario& scenario, Session& own) {
+    Simulation simulation = simulate_in_full(scenario, {.unfold = arguments.has("unfold")});
+    if (views) write_views(arguments, scenario, simulation);
+    Report& report = simulation.report;
+    const std::optional<Why> why = why_of(scenario, report, arguments, own.data);
+    const bool must_fit = arguments.has("require-fit");
+    if (arguments.has("json")) {
+      own.out << json_of(report, why, reasons_against(scenario, report, must_fit)) << '\n';
+    } else {
+      if (!must_fit) say_what_prices_room(scenario, report);
+      if (arguments.has("quiet")) report.warnings.clear();
+      own.out << render_text(report, arguments.has("verbose"));
+      if (why) own.out << text_of(*why);
+    }
+    const bool yes = assertions_hold(scenario, report, own.err);
+    const bool fit = !must_fit || report.memory.verdict() != Verdict::kOutOfMemory;
+    if (!fit)
+      say_shortage(report.memory, memory_what_ifs(without_stop(scenario, report), report.memory), own);
+    return yes && fit && report.finishes() ? kDone : kAnswerIsNo;
+  });
+}
+
+int check_command(const Arguments& arguments, Session& session) {
+  return for_each_scenario(arguments, session, [&](const Scenario& scenario, Session& own) {
+    Diagnostics diagnostics;
+    const std::optional<Prepared> prepared = prepare(scenario, diagnostics);
+    diagnostics.throw_if_errors();
+    const ParallelPlan& plan = prepared->plan;
+    if (arguments.has("json")) {
+      JsonWriter json;
+      json.begin_object()
+          .field("schema", "stagecraft.check/1")
+          .field("scenario", std::string_view(scenario.source));
+      json.field("ok", true)
+          .field("gpus", plan.gpus())
+          .field("tensor", plan.tensor)
+          .field("pipeline", plan.pipeline)
+          .field("context", plan.context)
+          .field("expert", plan.expert)
+          .field("expert_tensor", plan.expert_tensor);
+      json.field("data", plan.data).field("micro_batches", plan.micro_batches);
+      json.key("warnings").begin_array();
+      for (const Diagnostic& warning : scenario.warnings)
+        json.value(std::string_view(warning.path + ": " + warning.message));
+      json.end_array().end_object();
+      own.out << json.str() << '\n';
+    } else {
+      const std::string context = plan.context > 1 ? fmt::format(" x context {}", plan.context) : "";
+      const std::string expert = plan.expert > 1 ? fmt::format(", expert {}", plan.expert) : "";
+      own.out << fmt::format("{}: ok: {} GPUs, tensor {}{} x pipeline {} x data {}{}, {} micro-batches, {}\n",
+                             scenario.source, plan.gpus(), plan.tensor, context, plan.pipeline, plan.data,
+                             expert, plan.micro_batches, scenario.schedule.name);
+      if (!arguments.has("quiet")) print_diagnostics(scenario.warnings, arguments, own);
+    }
+    return kDone;
+  });
+}
+
+}  // namespace stagecraft

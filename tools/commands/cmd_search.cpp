@@ -1,0 +1,202 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <ostream>
+#include <thread>
+
+#include "base/text.hpp"
+#include "base/yaml.hpp"
+#include "sim/scenario/preset.hpp"
+#include "sim/scenario/scenario_tree.hpp"
+#include "sim/search/plan_search.hpp"
+#include "sim/search/search_space.hpp"
+#include "sim/search/stage_axes.hpp"
+#include "tools/command_line/files.hpp"
+#include "tools/command_line/interrupt.hpp"
+#include "tools/command_line/progress.hpp"
+#include "tools/command_line/scenarios.hpp"
+#include "tools/command_line/vary_option.hpp"
+#include "tools/commands/commands.hpp"
+#include "tools/tables/search_table.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr const char* kExample = "stagecraft search scenarios/llama3-8b-64xA100.yaml";
+constexpr const char* kSpaceFile = "scenarios/search/space.yaml";
+constexpr int kMostListed = 1'000'000;
+
+// Paths of a scenario that the search varies.
+std::vector<VariedPath> searched_paths(const SearchSpace& space) {
+  std::vector<VariedPath> paths;
+  for (const SearchAxis& axis : space.axes) {
+    if (axis.usual && axis.values.size() == 1) continue;  // the scenario's own number of chunks
+    const std::string usual = fmt::format("the search varies it (--fix {} keeps it)", axis.path);
+    paths.push_back({.path = axis.path, .why = axis.usual ? usual : "the search varies it"});
+  }
+  if (space.find("parallelism.data") == nullptr)
+    paths.push_back({.path = "parallelism.data",
+                     .why = "it is what the other degrees leave (--vary lists the numbers that may be)"});
+  if (!space.gpus.empty())
+    for (const char* path : {"cluster.nodes", "cluster.gpus"})
+      paths.push_back({.path = path, .why = "the search has numbers of GPUs of its own (--gpus)"});
+  return paths;
+}
+
+class SearchCommand {
+ public:
+  SearchCommand(const Arguments& arguments, Session& session)
+      : arguments_(arguments), session_(session), library_(session.data) {
+    const auto cores = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 1'024u));
+    options_.top = static_cast<std::size_t>(arguments.integer("top", 10, 1, kMostListed));
+    options_.threads = arguments.integer("jobs", cores, 1, 1'024);
+    options_.exhaustive = arguments.has("exhaustive");
+    words_ = {.vary = arguments.all("vary"),
+              .fix = arguments.all("fix"),
+              .gpus = arguments.text("gpus"),
+              .price = arguments.text("price")};
+    for (const std::string& varied : words_.vary) refuse_tied_keys(varied);
+  }
+
+  int run(const std::string& file) {
+    Diagnostics diagnostics;
+    const std::string refused = not_simulated(file, arguments_.words());
+    try {
+      const int code = search(file, diagnostics);
+      if (diagnostics.has_errors() || !arguments_.has("quiet"))
+        print_diagnostics(diagnostics.sorted(), arguments_, session_, code == kWrongInput ? refused : "");
+      return diagnostics.has_errors() ? kWrongInput : code;
+    } catch (const ScenarioError& error) {
+      print_diagnostics(error.diagnostics(), arguments_, session_, refused);
+      return kWrongInput;
+    }
+  }
+
+ private:
+  int search(const std::string& file, Diagnostics& diagnostics) {
+    std::optional<ScenarioTree> tree = load_tree(file, library_, diagnostics);
+    if (!tree) return kWrongInput;
+    apply_overrides(*tree, arguments_.all("set"), library_, diagnostics);
+    const std::optional<YamlNode> section = taken_from(tree->root);
+    folder_ = tree->folder;
+    profile_file_ = profile_file_of(tree->root);
+    auto space = load_search_space(session_.data.root / kSpaceFile, section ? &*section : nullptr, words_,
+                                   diagnostics);
+    if (space) keep_to_stages(*tree, library_, *space, diagnostics);
+    if (!space || diagnostics.has_errors()) return kWrongInput;
+    if (!arguments_.has("quiet"))
+      print_diagnostics(overruled_settings(arguments_, searched_paths(*space)), arguments_, session_);
+    auto plans = enumerate_plans(*tree, *space, library_, diagnostics);
+    if (!plans) return kWrongInput;
+    if (std::ranges::any_of(plans->frames.front().scenario.faults,
+                            [](const FaultSpec& fault) { return fault.kind == FaultKind::kDeadNode; })) {
+      diagnostics.error({.code = "contradiction",
+                         .where = {.file = file},
+                         .path = "faults",
+                         .message = "an iteration that a dead node stops has no time to rank plans by",
+                         .hint = "leave it out, or search for the best plan of the nodes that are left"});
+      return kWrongInput;
+    }
+    SearchAnswer answer{.file = file,
+                        .name = plans->frames.front().scenario.name,
+                        .space = *std::move(space),
+                        .plans = *std::move(plans),
+                        .result = {},
+                        .top = options_.top,
+                        .exhaustive = options_.exhaustive};
+    return look(answer, diagnostics);
+  }
+
+  int look(SearchAnswer& answer, Diagnostics& diagnostics) {
+    const Interrupt interrupt;
+    ProgressLine progress(session_.err, session_.err_is_terminal, answer.plans.points.size());
+    options_.progress = [&](std::size_t done, std::size_t) {
+      if (!arguments_.has("quiet")) progress.update(done);
+      return Interrupt::signal() == 0;
+    };
+    answer.result = search_plans(answer.plans, options_);
+    progress.finish();
+    if (answer.result.stopped) {
+      session_.err << "stopped: nothing is known before all plans are looked at\n";
+      return kBySignal + Interrupt::signal();
+    }
+    if (arguments_.has("json"))
+      session_.out << render_json(answer) << '\n';
+    else
+      session_.out << render_text(answer);
+    if (answer.result.ranked.empty()) return kAnswerIsNo;
+    write_best(answer, diagnostics);
+    return kDone;
+  }
+
+  void write_best(const SearchAnswer& answer, Diagnostics& diagnostics) {
+    const auto file = arguments_.text("write-best");
+    if (!file) return;
+    const std::size_t point = answer.result.ranked.front().point;
+    Scenario best = scenario_of(answer.plans, point);
+    if (profile_file_ && best.profile) best.profile->name = *profile_file_;
+    move_paths(best, std::filesystem::absolute(*file).parent_path());
+    write_text_file(*file, to_yaml(best), arguments_.has("force"), diagnostics);
+  }
+
+  // Files that the scenario names from its own folder, as a scenario in `folder` names them.
+  void move_paths(Scenario& scenario, const std::filesystem::path& folder) const {
+    const auto moved = [&](std::string& file) {
+      if (!file.empty()) file = std::filesystem::proximate(std::filesystem::absolute(folder_ / file), folder);
+    };
+    if (profile_file_ && scenario.profile) moved(scenario.profile->name);
+    for (OtherJob& job : scenario.jobs) moved(job.file);
+    if (scenario.order) moved(scenario.order->file);
+    if (!scenario.failures) return;
+    moved(scenario.failures->repair.file);
+    for (FailureProcess& process : scenario.failures->processes)
+      if (auto* replay = std::get_if<TraceReplay>(&process.law)) moved(replay->file);
+  }
+
+  // A profile of the user's own: a path, not a name.
+  static std::optional<std::string> profile_file_of(const YamlNode& root) {
+    const YamlNode* profile = root.find("profile");
+    const bool own = profile != nullptr && profile->kind == YamlNode::Kind::kScalar && is_path(profile->text);
+    return own ? std::optional(profile->text) : std::nullopt;
+  }
+
+  // The `search` part, which is then no longer in the scenario.
+  static std::optional<YamlNode> taken_from(YamlNode& root) {
+    const auto found = std::ranges::find(root.entries, "search", &YamlEntry::key);
+    if (found == root.entries.end()) return std::nullopt;
+    YamlNode section = std::move(found->value);
+    root.entries.erase(found);
+    return section;
+  }
+
+  const Arguments& arguments_;
+  Session& session_;
+  Library library_;
+  std::filesystem::path folder_;               // of the scenario
+  std::optional<std::string> profile_file_{};  // as the scenario names it
+  SearchOptions options_;
+  SearchWords words_;
+};
+
+}  // namespace
+
+int search_command(const Arguments& arguments, Session& session) {
+  const std::vector<std::string>& files = arguments.words();
+  if (files.empty()) throw UsageError("no scenario is named", kExample);
+  if (std::ranges::count(files, "") > 0)
+    throw UsageError("the name of a scenario is empty", "write the path of a file, or - for standard input");
+  if (std::ranges::count(files, "-") > 1)
+    throw UsageError("standard input can be read only once", "give - once");
+  if (arguments.has("write-best") && files.size() > 1)
+    throw UsageError("--write-best is one file, and there are several scenarios", "search one at a time");
+  SearchCommand command(arguments, session);
+  int worst = kDone;
+  for (const std::string& file : files) {
+    worst = std::max(worst, command.run(file));
+    if (worst >= kBySignal) break;
+  }
+  return worst;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,202 @@
+// validate: every published row predicted, and what the errors of a set say.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "base/text.hpp"
+#include "tools/command_line/interrupt.hpp"
+#include "tools/command_line/ordered_answers.hpp"
+#include "tools/command_line/scenarios.hpp"
+#include "tools/commands/commands.hpp"
+#include "tools/commands/page_files.hpp"
+#include "tools/validation/ablation.hpp"
+#include "tools/validation/end_to_end.hpp"
+#include "tools/validation/memory_scores.hpp"
+#include "tools/validation/published.hpp"
+#include "tools/validation/published_sets.hpp"
+#include "tools/validation/render.hpp"
+#include "tools/validation/score.hpp"
+#include "tools/validation/score_data.hpp"
+
+namespace stagecraft {
+namespace {
+
+std::vector<std::filesystem::path> files_to_score(const Arguments& arguments, const Session& session) {
+  std::vector<std::filesystem::path> files(arguments.words().begin(), arguments.words().end());
+  if (!files.empty()) return files;
+  files = published_files(session.data, "calibrate/validation");
+  if (!arguments.has("memory")) return files;
+  const auto more = published_files(session.data, "calibrate/validation/memory");
+  files.insert(files.end(), more.begin(), more.end());
+  return files;
+}
+
+double max_error(const Arguments& arguments) {
+  const std::optional<std::string> given = arguments.text("max-error");
+  if (!given) return HUGE_VAL;
+  const std::optional<double> share = parse_number(*given);
+  if (!share || *share < 0)
+    throw UsageError(fmt::format("--max-error: '{}' is no share", *given), "0.05 means 5 %");
+  return *share;
+}
+
+// State of one call of the command.
+struct Call {
+  const Arguments& arguments;
+  Session& session;
+  const ScoreData& data;
+  double limit = HUGE_VAL;
+  bool pages = false;  // Markdown: print at the end
+  RenderOptions render;
+
+  [[nodiscard]] Call with(Session& own) const {
+    return {.arguments = arguments,
+            .session = own,
+            .data = data,
+            .limit = limit,
+            .pages = pages,
+            .render = render};
+  }
+};
+
+// Is the mean error of a set within the limit? Reports on standard error if not.
+bool within_limit(const PublishedSet& set, double mean, const Call& call) {
+  if (mean <= call.limit) return true;
+  call.session.err << fmt::format("{}: mean error {:.3g} % is above {:g} %\n", set.name, 100 * mean,
+                                  100 * call.limit);
+  return false;
+}
+
+// The answer for a set of which nothing could be scored, which passes no limit.
+int answer_of_none(const PublishedSet& set, const Call& call) {
+  if (call.limit == HUGE_VAL) return kDone;
+  call.session.err << fmt::format("{}: nothing could be scored\n", set.name);
+  return kAnswerIsNo;
+}
+
+// Memory in place of time. A wrong verdict passes no limit.
+int score_memory_of(const PublishedSet& set, Library& library, const Call& call) {
+  const MemoryScores scores = score_memory(set, library);
+  if (scores.rows.empty() && scores.skipped.empty()) return answer_of_none(set, call);
+  if (call.arguments.has("json")) {
+    print_memory_json(scores, call.session.out);
+  } else {
+    print_memory_text(scores, call.arguments.has("quiet"), call.session.out);
+  }
+  if (call.limit == HUGE_VAL) return kDone;
+  const int wrong = scores.wrong_verdicts();
+  if (wrong > 0)
+    call.session.err << fmt::format("{}: {} wrong verdict{}\n", set.name, wrong, wrong == 1 ? "" : "s");
+  return within_limit(set, scores.summary().mean_absolute, call) && wrong == 0 ? kDone : kAnswerIsNo;
+}
+
+int score_time_of(const PublishedSet& set, Library& library, const Call& call,
+                  std::optional<SetScore>& scored) {
+  const SetScore& score = scored.emplace(
+      score_set(set, load_rows(set, library), {.change = {}, .causes = call.pages || call.render.attribute}));
+  if (call.arguments.has("json")) {
+    print_set_json(score, call.data, call.render, call.session.out);
+  } else if (!call.pages) {
+    print_set_text(score, call.data, call.render, call.session.out);
+  }
+  if (score.rows.empty()) return answer_of_none(set, call);
+  return within_limit(set, score.summary().mean_absolute, call) ? kDone : kAnswerIsNo;
+}
+
+std::optional<PublishedSet> load_set(const std::filesystem::path& file, const SetFabrics& fabrics,
+                                     const Call& call) {
+  Diagnostics diagnostics;
+  std::optional<PublishedSet> set = load_published(file, fabrics, diagnostics);
+  const bool silent =
+      set && (call.arguments.has("quiet") || call.arguments.has("json") || call.arguments.has("markdown"));
+  if (!silent) print_diagnostics(diagnostics.sorted(), call.arguments, call.session);
+  return set;
+}
+
+void print_all(const std::vector<SetScore>& scores, const Call& call) {
+  if (call.pages) {
+    call.session.out << validation_page(scores, call.data);
+    return;
+  }
+  const bool several = std::ranges::count_if(scores, [](const SetScore& s) { return !s.rows.empty(); }) > 1;
+  if (!several) return;
+  const PooledIntervals pooled = pool_intervals(scores);
+  call.arguments.has("json") ? print_pooled_json(pooled, call.session.out)
+                             : print_pooled_text(pooled, call.session.out);
+}
+
+int score_files(const SetFabrics& fabrics, const Call& call) {
+  const std::vector<std::filesystem::path> files = files_to_score(call.arguments, call.session);
+  std::vector<std::optional<SetScore>> scored(files.size());
+  const auto score = [&](std::size_t i, Library& library, const Call& own) -> int {
+    const std::optional<PublishedSet> set = load_set(files[i], fabrics, own);
+    if (!set) return kWrongInput;
+    return own.arguments.has("memory") ? score_memory_of(*set, library, own)
+                                       : score_time_of(*set, library, own, scored[i]);
+  };
+  const OrderedAnswers answers{
+      .count = files.size(), .noun = "sets", .make_ask = [&]() -> OrderedAnswers::Ask {
+        return [&, library = std::make_shared<Library>(call.session.data)](std::size_t i, Session& own) {
+          return score(i, *library, call.with(own));
+        };
+      }};
+  const int worst = answers.print(call.arguments, call.session);
+  if (worst >= kBySignal) return worst;
+  std::vector<SetScore> scores;
+  for (std::optional<SetScore>& set : scored)
+    if (set) scores.push_back(*std::move(set));
+  print_all(scores, call);
+  if (call.arguments.has("html")) write_page(call.arguments, scores);
+  return worst;
+}
+
+// The tables that simulate every row many times.
+int print_studies(const SetFabrics& fabrics, const Call& call) {
+  Library library(call.session.data);
+  std::vector<PublishedSet> sets;
+  for (const std::filesystem::path& file : files_to_score(call.arguments, call.session)) {
+    std::optional<PublishedSet> set = load_set(file, fabrics, call);
+    if (!set) return kWrongInput;
+    sets.push_back(*std::move(set));
+  }
+  if (call.arguments.has("ablation"))
+    call.session.out << ablation_page(ablate(sets, call.data, library), sets, call.data);
+  if (call.arguments.has("leave-out")) {
+    const std::vector<ProfileFit> fits = fit_profiles(sets, call.data, library);
+    call.session.out << (call.pages ? end_to_end_page(fits) : end_to_end_text(fits));
+  }
+  return kDone;
+}
+
+}  // namespace
+
+int validate_command(const Arguments& arguments, Session& session) {
+  const bool studies = arguments.has("ablation") || arguments.has("leave-out");
+  if (arguments.has("html") && (studies || arguments.has("memory")))
+    throw UsageError(
+        "--html shows predicted times beside measured ones, not --memory, --ablation or --leave-out",
+        "give --html in a call of its own");
+  const double limit = max_error(arguments);
+  Diagnostics diagnostics;
+  const SetFabrics fabrics = set_fabrics(session.data, diagnostics);
+  const ScoreData data = load_score_data(session.data, diagnostics);
+  if (diagnostics.has_errors()) {
+    print_diagnostics(diagnostics.sorted(), arguments, session);
+    return kWrongInput;
+  }
+  const Call call{.arguments = arguments,
+                  .session = session,
+                  .data = data,
+                  .limit = limit,
+                  .pages = arguments.has("markdown"),
+                  .render = {.quiet = arguments.has("quiet"), .attribute = arguments.has("attribute")}};
+  return studies ? print_studies(fabrics, call) : score_files(fabrics, call);
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,192 @@
+#include "tools/commands/page_files.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "base/text.hpp"
+#include "sim/view/goodput_page.hpp"
+#include "sim/view/run_view.hpp"
+#include "sim/view/sweep_page.hpp"
+#include "sim/view/validation_page.hpp"
+#include "tools/command_line/files.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr const char* kVersion = "stagecraft " STAGECRAFT_VERSION;
+
+// A word as a shell takes it: in quotes where it is more than plain letters and signs.
+std::string shell_word(const std::string& word) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./,:+%@";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
+// The command line for the same answer.
+std::string command_of(const Arguments& arguments, std::string_view command) {
+  std::string line = fmt::format("stagecraft {}", command);
+  for (const std::string& word : arguments.words()) line += " " + shell_word(word);
+  for (const char* const option : {"set", "vary", "seed", "shard"})
+    for (const std::string& value : arguments.all(option))
+      line += fmt::format(" --{} {}", option, shell_word(value));
+  if (arguments.has("unfold")) line += " --unfold";
+  return line;
+}
+
+void write(const Arguments& arguments, const std::string& page) {
+  Diagnostics diagnostics;
+  write_text_file(*arguments.text("html"), page, arguments.has("force"), diagnostics);
+  diagnostics.throw_if_errors();
+}
+
+std::string first_error(const std::vector<Diagnostic>& diagnostics) {
+  const auto error = std::find_if(diagnostics.begin(), diagnostics.end(),
+                                  [](const Diagnostic& d) { return d.severity == Severity::kError; });
+  if (error == diagnostics.end()) return "cannot run";
+  return error->path.empty() ? error->message : error->path + ": " + error->message;
+}
+
+// "schedule: gpipe, 1f1b": what a page of variants is about.
+std::string title_of(const std::vector<std::string>& paths, const std::vector<Variant>& variants) {
+  std::vector<std::string> files;
+  for (const Variant& variant : variants) {
+    const std::string name = std::filesystem::path(variant.file).stem().string();
+    if (files.empty() || files.back() != name) files.push_back(name);
+  }
+  constexpr std::size_t kNamed = 4;
+  if (files.size() > kNamed) files.resize(kNamed), files.push_back("…");
+  return join(files, ", ") + (paths.empty() ? "" : " by " + join(paths, " and "));
+}
+
+ValidationSeries series_of(const SetScore& score) {
+  const ErrorSummary summary = score.summary();
+  ValidationSeries series{.name = score.name,
+                          .title = score.title,
+                          .profile = score.profile,
+                          .mean_absolute = summary.mean_absolute,
+                          .bias = summary.bias,
+                          .median = summary.median_absolute,
+                          .points = {}};
+  for (const ScoredRow& row : score.rows)
+    series.points.push_back(
+        {.name = row.id, .predicted = row.predicted, .measured = row.measured, .interval = row.interval});
+  return series;
+}
+
+class PageSink : public RowSink {
+ public:
+  PageSink(const Arguments& arguments, std::vector<RowColumn> columns)
+      : page_(std::move(columns)),
+        file_(*arguments.text("html")),
+        title_(std::filesystem::path(arguments.words().front()).stem().string()),
+        command_(command_of(arguments, arguments.words().size() > 1 ? "merge" : "sweep")),
+        replace_(arguments.has("force")) {}
+
+  std::optional<std::string> add(const RowDocument& row) override {
+    page_.add(row);
+    return std::nullopt;
+  }
+
+  std::optional<std::string> finish() override {
+    Diagnostics diagnostics;
+    write_text_file(file_, page_.html(title_, command_, kVersion), replace_, diagnostics);
+    if (!diagnostics.has_errors()) return std::nullopt;
+    return file_ + ": " + diagnostics.sorted().front().message;
+  }
+
+ private:
+  SweepPage page_;
+  std::string file_, title_, command_;
+  bool replace_ = false;
+};
+
+}  // namespace
+
+void write_page(const Arguments& arguments, const Scenario& scenario, const Simulation& simulation) {
+  write(arguments, html_page(RunPage{.title = scenario.name,
+                                     .command = command_of(arguments, "run"),
+                                     .version = kVersion,
+                                     .runs = {run_view(scenario, simulation)}}));
+}
+
+void write_page(const Arguments& arguments, const Comparison& comparison) {
+  if (comparison.variants.size() > kMostTimelines)
+    throw UsageError(fmt::format("a page shows {} timelines, and there are {} variants", kMostTimelines,
+                                 comparison.variants.size()),
+                     "vary fewer values, or use a sweep");
+  const VariantNames names(comparison);
+  RunPage page{.title = title_of(comparison.paths, comparison.variants),
+               .command = command_of(arguments, "compare"),
+               .version = kVersion,
+               .runs = {}};
+  const std::size_t room = std::size_t{3} * 1024 * 1024 / comparison.variants.size();
+  for (std::size_t i = 0; i < comparison.outcomes.size(); ++i) {
+    const Outcome& outcome = comparison.outcomes[i];
+    if (outcome.report)
+      page.runs.push_back(run_view(*outcome.scenario, simulate_in_full(*outcome.scenario),
+                                   {.title = names.spoken(i), .room = room}));
+    else
+      page.refused.push_back(names.spoken(i) + ": " + first_error(outcome.diagnostics));
+  }
+  if (page.runs.empty())
+    throw UsageError("no variant can run: there is nothing for a page", "their reasons are above");
+  page.words = best_of(comparison);
+  const std::vector<std::string> reasons = reasons_of(comparison);
+  for (std::size_t i = 0; i < reasons.size(); ++i)
+    if (!comparison.outcomes[i].missed.empty()) page.words.push_back(reasons[i]);
+  for (std::string& sentence : explanations(comparison)) page.words.push_back(std::move(sentence));
+  write(arguments, html_page(page));
+}
+
+void write_page(const Arguments& arguments, const GoodputReport& report) {
+  write(arguments, html_page(GoodputPage{.title = report.name,
+                                         .command = command_of(arguments, "goodput"),
+                                         .version = kVersion,
+                                         .reports = {report}}));
+}
+
+void write_page(const Arguments& arguments, const GoodputComparison& comparison) {
+  GoodputPage page{.title = title_of(comparison.paths, comparison.variants),
+                   .command = command_of(arguments, "goodput"),
+                   .version = kVersion,
+                   .reports = {}};
+  for (std::size_t i = 0; i < comparison.outcomes.size(); ++i) {
+    const GoodputOutcome& outcome = comparison.outcomes[i];
+    const std::string name = join(comparison.variants[i].values, " ");
+    if (outcome.report) {
+      page.reports.push_back(*outcome.report);
+      page.names.push_back(name);
+    } else {
+      page.refused.push_back(name + ": " + first_error(outcome.diagnostics));
+    }
+  }
+  write(arguments, html_page(page));
+}
+
+void write_page(const Arguments& arguments, const std::vector<SetScore>& scores) {
+  ValidationPage page{.title = "Predicted against measured",
+                      .command = command_of(arguments, "validate"),
+                      .version = kVersion,
+                      .sets = {}};
+  for (const SetScore& score : scores) {
+    if (!score.rows.empty()) page.sets.push_back(series_of(score));
+    for (const SkippedRow& row : score.skipped)
+      page.skipped.push_back(fmt::format("{}: {}: {}", score.name, row.id, row.reason));
+  }
+  write(arguments, html_page(page));
+}
+
+std::unique_ptr<RowSink> page_sink(const Arguments& arguments, std::vector<RowColumn> columns,
+                                   Diagnostics& diagnostics) {
+  const std::string file = *arguments.text("html");
+  static_cast<void>(may_write(file, arguments.has("force"), diagnostics));
+  return std::make_unique<PageSink>(arguments, std::move(columns));
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,199 @@
+// `schedule compare`: every schedule at the same costs of the model, and which is best under which memory.
+//
+// Costs are of one stage, a p-th of the model, so that schedules with chunks are comparable: a chunk of v
+// takes a v-th. Memory counts in activations of such stages as well; the second copy of the weights that a
+// bidirectional schedule holds is said beside it.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <ostream>
+
+#include "base/json.hpp"
+#include "base/text.hpp"
+#include "sim/schedule/unrolled.hpp"
+#include "tools/commands/schedule_lab.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr std::string_view kOfCompare[] = {
+    "stages",          "micro-batches", "chunks", "micro-batch-group", "forward", "input-gradient",
+    "weight-gradient", "recompute",     "fused",  "message",           "p2p",     "memory-limit"};
+constexpr int kBar = 40;  // columns of the longest
+
+struct Row {
+  std::string name;
+  int chunks = 1;
+  std::string refused;  // why there is no more in this row
+  std::int64_t makespan = 0, span = 0, ideal = 0;
+  double over_ideal = 0, fraction = 0;  // the bubble, as of `schedule show`
+  double stages_held = 0;               // activations of whole stages, on the worst rank
+  int copies = 1;                       // of the weights
+  bool drains = true;                   // or weights are stale, which no time can be weighed against
+  bool fits = true;
+};
+
+ScheduleCosts chunk_costs(const ScheduleCosts& whole, int chunks) {
+  ScheduleCosts costs = whole;
+  for (StageCosts& stage : costs.stages) {
+    stage.forward /= chunks;
+    stage.input_gradient /= chunks;
+    stage.weight_gradient /= chunks;
+    stage.recompute /= chunks;
+  }
+  if (costs.pair) *costs.pair /= chunks;
+  costs.memory_limit *= chunks;
+  return costs;
+}
+
+Row measure(const ScheduleKind& kind, const Arguments& arguments, int limit) {
+  const int wanted = kind.chunked ? std::max(2, arguments.integer("chunks", 2, 1, 1'024)) : 1;
+  PipelineShape shape = pipeline_shape(arguments, wanted);
+  shape.chunks = wanted;
+  if (!kind.grouped) shape.group = 0;
+  Row row{.name = std::string(kind.name),
+          .chunks = shape.chunks,
+          .refused = {},
+          .copies = std::max(places_of(kind.placement, shape).copies(), kind.weight_versions),
+          .drains = kind.flush};
+  if (const auto problem = kind.constraint(shape)) {
+    row.refused = problem->message;
+    return row;
+  }
+  ScheduleCosts costs = schedule_costs(arguments, kind.recomputes);
+  costs.memory_limit = limit;
+  const ScheduleCosts of_stage = costs;
+  costs = chunk_costs(costs, shape.chunks);
+  const Schedule schedule = generate(kind, shape, costs);
+  check_pairs(schedule, of_stage);
+  Play times = play(schedule.flush ? schedule : unrolled(schedule, 2), costs);
+  if (!schedule.flush) {
+    times.makespan = times.span = period(schedule, costs);
+    for (std::int64_t& work : times.busy) work /= 2;
+  }
+  row.makespan = times.makespan;
+  row.span = times.span;
+  row.ideal = times.ideal();
+  row.over_ideal = times.bubble_over_ideal();
+  row.fraction = times.bubble_fraction();
+  row.stages_held = static_cast<double>(std::ranges::max(peak_in_flight(schedule))) / shape.chunks;
+  row.fits = limit == 0 || row.stages_held <= limit;
+  return row;
+}
+
+std::string time_of(std::int64_t nanoseconds) {
+  return fmt::format("{:.5g} s", static_cast<double>(nanoseconds) / 1e9);
+}
+
+// Work as a full bar, bubble as a light one.
+std::string bar_of(const Row& row, std::int64_t longest) {
+  const auto cells = [&](std::int64_t time) {
+    return static_cast<int>((time * kBar + longest / 2) / std::max<std::int64_t>(longest, 1));
+  };
+  std::string bar;
+  for (int i = 0; i < cells(row.makespan); ++i) bar += i < cells(row.ideal) ? "▓" : "░";
+  return bar;
+}
+
+// The fastest of the rows for each memory at which it changes: more memory, less time.
+std::vector<const Row*> best_by_memory(const std::vector<Row>& rows) {
+  std::vector<const Row*> ranked;
+  for (const Row& row : rows) {
+    if (row.refused.empty() && row.drains) ranked.push_back(&row);
+  }
+  std::ranges::stable_sort(ranked, [](const Row* a, const Row* b) {
+    return std::pair(a->stages_held, a->makespan) < std::pair(b->stages_held, b->makespan);
+  });
+  std::vector<const Row*> best;
+  for (const Row* row : ranked) {
+    if (best.empty() || row->makespan < best.back()->makespan) best.push_back(row);
+  }
+  return best;
+}
+
+void print_text(const std::vector<Row>& rows, int limit, Session& session) {
+  std::int64_t longest = 0;
+  for (const Row& row : rows) longest = std::max(longest, row.makespan);
+  TextTable table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight, Align::kRight,
+                   Align::kRight, Align::kLeft});
+  table.row({"schedule", "chunks", "makespan", "span", "bubble/ideal", "stages held", "weights",
+             "work ▓ bubble ░"});
+  for (const Row& row : rows) {
+    if (!row.refused.empty()) continue;
+    table.row({row.name + (row.drains ? "" : " *"), std::to_string(row.chunks), time_of(row.makespan),
+               time_of(row.span), percent(row.over_ideal),
+               fmt::format("{:.4g}{}", row.stages_held, row.fits ? "" : " !"), fmt::format("{}x", row.copies),
+               bar_of(row, longest)});
+  }
+  session.out << table.str();
+  for (const Row& row : rows) {
+    if (!row.refused.empty()) session.out << fmt::format("{}: not at this size: {}\n", row.name, row.refused);
+  }
+  session.out << "costs are of one stage: each of v chunks takes a v-th of them\n";
+  session.out << "* never drains: a period, with stale weights\n";
+  session.out << "best for the activations of so many stages a rank:";
+  const char* separator = " ";
+  for (const Row* row : best_by_memory(rows)) {
+    session.out << fmt::format("{}{:.4g}: {}", separator, row->stages_held, row->name);
+    separator = ", ";
+  }
+  session.out << '\n';
+  if (limit == 0) return;
+  std::vector<Row> fitting = rows;
+  std::erase_if(fitting, [](const Row& row) { return !row.fits || !row.drains; });
+  const std::vector<const Row*> best = best_by_memory(fitting);
+  session.out << (best.empty() ? fmt::format("nothing holds at most {} (! = holds more)\n", limit)
+                               : fmt::format("best with at most {} (! = holds more): {}, {}\n", limit,
+                                             best.back()->name, time_of(best.back()->makespan)));
+}
+
+void print_json(const std::vector<Row>& rows, Session& session) {
+  JsonWriter json;
+  json.begin_object().field("schema", "stagecraft.schedule-compare/1").field("costs_of", "stage");
+  json.key("schedules").begin_array();
+  for (const Row& row : rows) {
+    json.begin_object().field("name", std::string_view(row.name)).field("chunks", row.chunks);
+    if (!row.refused.empty()) {
+      json.field("refused", std::string_view(row.refused)).end_object();
+      continue;
+    }
+    json.field("makespan_s", Duration(row.makespan))
+        .field("span_s", Duration(row.span))
+        .field("ideal_s", Duration(row.ideal))
+        .key("bubble")
+        .begin_object()
+        .field("over_ideal", row.over_ideal)
+        .field("fraction", row.fraction)
+        .end_object()
+        .field("stages_held", row.stages_held)
+        .field("weight_copies", row.copies)
+        .field("fits", row.fits)
+        .end_object();
+  }
+  json.end_array().end_object();
+  session.out << json.str() << '\n';
+}
+
+}  // namespace
+
+int schedule_compare(const Words& words, const Arguments& arguments, Session& session) {
+  const std::string example = "stagecraft schedule compare --stages 4 --micro-batches 16";
+  if (!words.empty())
+    throw UsageError(fmt::format("`schedule compare` takes options, not '{}'", words[0]), example);
+  if (arguments.has("schedule"))
+    throw UsageError("--schedule: `schedule compare` shows all of them", example);
+  if (arguments.text("p2p").value_or("overlapped") != "overlapped")
+    throw UsageError("--p2p: `schedule compare` sends overlapped, which all schedules can", example);
+  refuse_without_effect(arguments, "compare", kOfCompare, example);
+  const int limit = arguments.has("memory-limit") ? arguments.integer("memory-limit", {}, 1, 1'000'000) : 0;
+  std::vector<Row> rows;
+  for (const ScheduleKind& kind : schedule_kinds()) rows.push_back(measure(kind, arguments, limit));
+  if (arguments.has("json")) {
+    print_json(rows, session);
+  } else {
+    print_text(rows, limit, session);
+  }
+  return kDone;
+}
+
+}  // namespace stagecraft

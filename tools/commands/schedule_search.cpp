@@ -1,0 +1,157 @@
+#include "tools/commands/schedule_search.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <optional>
+#include <ostream>
+#include <utility>
+
+#include "base/json.hpp"
+#include "base/text.hpp"
+#include "sim/schedule/notation.hpp"
+#include "sim/schedule/search.hpp"
+
+namespace stagecraft {
+namespace {
+
+using std::chrono_literals::operator""s;
+
+constexpr const char* kExample =
+    "stagecraft schedule search --stages 4 --micro-batches 16 --memory-limit 8 --weight-gradient 600ms";
+
+constexpr std::string_view kTaken[] = {"stages",         "micro-batches",   "chunks",  "forward",
+                                       "input-gradient", "weight-gradient", "message", "memory-limit",
+                                       "goal",           "effort"};
+
+SearchRequest request_of(const Arguments& arguments) {
+  SearchRequest request;
+  request.shape = {.ranks = arguments.integer("stages", {}, 1, 4'096),
+                   .micro_batches = arguments.integer("micro-batches", {}, 1, 65'536),
+                   .chunks = arguments.integer("chunks", 1, 1, 21)};
+  request.costs = {.stages = {{.forward = arguments.duration("forward", 1s).count(),
+                               .input_gradient = arguments.duration("input-gradient", 1s).count(),
+                               .weight_gradient = arguments.duration("weight-gradient", 1s).count()}},
+                   .message = arguments.duration("message", 0s).count(),
+                   .memory_limit = arguments.integer("memory-limit", 0, 0, 1'000'000)};
+  if (arguments.has("memory-limit") && request.costs.memory_limit == 0) {
+    throw UsageError("--memory-limit: 0 activations hold no micro-batch", "leave it out for no limit");
+  }
+  if (arguments.text("goal") == "makespan") request.goal = SearchGoal::kMakespan;
+  constexpr int kMillion = 1'000'000;
+  request.effort = std::int64_t{kMillion} * arguments.integer("effort", 20, 0, 1'000'000);
+  if (arguments.has("seed")) request.seed = seed_of(arguments);
+  constexpr std::int64_t kMostPasses = 3'000'000;
+  const std::int64_t passes = 3LL * request.shape.ranks * request.shape.chunks * request.shape.micro_batches;
+  if (passes > kMostPasses) {
+    throw UsageError(
+        fmt::format("{} passes are more than {}", with_thousands(passes), with_thousands(kMostPasses)),
+        "fewer --stages, --chunks or --micro-batches");
+  }
+  return request;
+}
+
+// The best over the placements that the chunks allow: the loop, and with two chunks the V.
+std::pair<OrderSearchResult, Placement> best_of_placements(SearchRequest request) {
+  std::optional<std::pair<OrderSearchResult, Placement>> best;
+  for (const Placement placement : {Placement::kLoop, Placement::kV}) {
+    if (placement == Placement::kV && request.shape.chunks != 2) continue;
+    request.placement = placement;
+    if (const auto problem = search_constraint(request)) throw UsageError(problem->message, problem->hint);
+    OrderSearchResult result = search_schedule(request);
+    if (!best || result.length < best->first.length) best = {std::move(result), placement};
+  }
+  return *std::move(best);
+}
+
+double over(std::int64_t length, std::int64_t ideal) {
+  return ideal == 0 ? 0 : static_cast<double>(length - ideal) / static_cast<double>(ideal);
+}
+
+std::int64_t ideal_of(const OrderSearchResult& result) {
+  return std::ranges::max(result.evaluation.busy);
+}
+
+void print_json(const SearchRequest& request, const OrderSearchResult& result, Placement placement,
+                Session& session) {
+  JsonWriter json;
+  const PipelineShape& shape = request.shape;
+  json.begin_object().field("schema", "stagecraft.schedule-search/1");
+  json.field("stages", shape.ranks).field("micro_batches", shape.micro_batches).field("chunks", shape.chunks);
+  json.field("placement", placement == Placement::kV ? "v" : "loop");
+  json.field("goal", request.goal == SearchGoal::kSpan ? "span" : "makespan");
+  json.key("memory_limit");
+  request.costs.memory_limit == 0 ? json.null() : json.value(request.costs.memory_limit);
+  json.field("makespan_s", Duration(result.evaluation.makespan))
+      .field("span_s", Duration(result.evaluation.span));
+  json.field("ideal_s", Duration(ideal_of(result))).field("lower_bound_s", Duration(result.lower_bound));
+  json.field("gap", over(result.length, result.lower_bound)).field("optimal", result.optimal());
+  json.key("best_named");
+  if (result.best_named.empty()) {
+    json.null();
+  } else {
+    json.begin_object()
+        .field("name", result.best_named)
+        .field("length_s", Duration(result.best_named_length));
+    json.end_object();
+  }
+  json.field("orders_played", result.plays).key("ranks").begin_array();
+  for (int rank = 0; rank < shape.ranks; ++rank) {
+    const auto r = static_cast<std::size_t>(rank);
+    json.begin_object().field("rank", rank).key("actions").begin_array();
+    for (const Action& action : result.schedule.ranks[r]) json.value(to_string(action));
+    json.end_array().field("peak_in_flight", result.evaluation.peak_in_flight[r]);
+    json.field("busy_s", Duration(result.evaluation.busy[r])).end_object();
+  }
+  session.out << json.end_array().end_object().str() << '\n';
+}
+
+void print_text(const SearchRequest& request, const OrderSearchResult& result, Placement placement,
+                Session& session) {
+  const PipelineShape& shape = request.shape;
+  const std::string goal = request.goal == SearchGoal::kSpan ? "span" : "makespan";
+  const auto seconds = [](std::int64_t time) { return fmt::format("{:.6g} s", to_seconds(Duration(time))); };
+  const int peak = std::ranges::max(result.evaluation.peak_in_flight);
+  auto& out = session.out;
+  out << fmt::format("an order for {} ranks, {} micro-batches, {} chunk{} a rank on a {}: shortest {}\n\n",
+                     shape.ranks, shape.micro_batches, shape.chunks, shape.chunks == 1 ? "" : "s",
+                     placement == Placement::kV ? "V" : "loop", goal);
+  out << fmt::format("  span          {}, {:.2f} % over the work of the busiest rank\n",
+                     seconds(result.evaluation.span), 100 * over(result.evaluation.span, ideal_of(result)));
+  out << fmt::format("  makespan      {}, {:.2f} % over\n", seconds(result.evaluation.makespan),
+                     100 * over(result.evaluation.makespan, ideal_of(result)));
+  out << fmt::format("  lower bound   {} for the {}: {}\n", seconds(result.lower_bound), goal,
+                     result.optimal() ? "no order is shorter"
+                                      : fmt::format("at most {:.2f} % could be saved",
+                                                    -100 * over(result.lower_bound, result.length)));
+  out << fmt::format("  best named    {}\n",
+                     result.best_named.empty()
+                         ? "none stays within the memory"
+                         : fmt::format("{}, {}", result.best_named, seconds(result.best_named_length)));
+  out << fmt::format(
+      "  memory        at most {} activations a rank{}\n\n", peak,
+      request.costs.memory_limit == 0 ? "" : fmt::format(" of {} allowed", request.costs.memory_limit));
+  for (int rank = 0; rank < shape.ranks; ++rank) {
+    out << fmt::format("rank {}: {}\n", rank,
+                       print_actions(result.schedule.ranks[static_cast<std::size_t>(rank)]));
+  }
+}
+
+}  // namespace
+
+int schedule_search(const std::vector<std::string>& words, const Arguments& arguments, Session& session) {
+  if (!words.empty()) {
+    throw UsageError(fmt::format("`schedule search` takes options, not '{}'", words[0]), kExample);
+  }
+  refuse_without_effect(arguments, "search", kTaken, kExample);
+  const SearchRequest request = request_of(arguments);
+  const auto [result, placement] = best_of_placements(request);
+  if (arguments.has("json")) {
+    print_json(request, result, placement, session);
+  } else {
+    print_text(request, result, placement, session);
+  }
+  return kDone;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,93 @@
+#include <fmt/format.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "base/text.hpp"
+#include "tools/tables/compare_table.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr std::size_t kMostExplained = 12;
+
+constexpr std::string_view kPartWords[] = {"forward",
+                                           "backward",
+                                           "recompute",
+                                           "tensor communication",
+                                           "context communication",
+                                           "expert communication",
+                                           "pipeline communication",
+                                           "data communication",
+                                           "optimizer",
+                                           "bubble",
+                                           "other"};
+static_assert(std::size(kPartWords) == kCategoryCount);
+
+std::string with_sign(Duration time) {
+  return (time < Duration::zero() ? "-" : "+") + human(std::chrono::abs(time));
+}
+
+// "bubble -6.00 ms (100 %)": the share of the difference; without one where the whole is nothing.
+std::string part_words(const MovedPart& part, Duration whole) {
+  std::string words =
+      fmt::format("{} {}", kPartWords[static_cast<std::size_t>(part.part)], with_sign(part.difference()));
+  if (whole != Duration::zero())
+    words += fmt::format(" ({:.0f} %)", 100 * static_cast<double>(part.difference().count()) /
+                                            static_cast<double>(whole.count()));
+  return words;
+}
+
+// Parts too small to print as a share are left out; so are shares of a whole that is what large movements
+// leave of each other.
+std::string parts_words(const std::vector<MovedPart>& parts, Duration whole) {
+  Duration moved{};
+  for (const MovedPart& part : parts) moved += std::chrono::abs(part.difference());
+  if (std::chrono::abs(whole) * 5 < moved) whole = Duration::zero();
+  std::vector<std::string> words;
+  for (const MovedPart& part : parts)
+    if (std::chrono::abs(part.difference()) * 200 >= moved) words.push_back(part_words(part, whole));
+  return join(words, ", ");
+}
+
+std::string explanation(const Report& first, const Report& here, const std::string& first_name) {
+  const std::vector<MovedPart> parts = moved_parts(first, here);
+  const Duration whole = here.iteration_time - first.iteration_time;
+  if (parts.empty()) return fmt::format("as long as {}, in every part", first_name);
+  if (whole == Duration::zero())
+    return fmt::format("as long as {}, but {}", first_name, parts_words(parts, whole));
+  const char* relation = whole < Duration::zero() ? "shorter" : "longer";
+  const std::string share =
+      first.iteration_time > Duration::zero()
+          ? " (" + percent(to_seconds(std::chrono::abs(whole)) / to_seconds(first.iteration_time)) + ")"
+          : std::string();
+  const std::string difference =
+      fmt::format("{}{} {} than {}", human(std::chrono::abs(whole)), share, relation, first_name);
+  // Parts of nothing are many times the whole.
+  return share == " (" + percent(0) + ")" ? difference : difference + ": " + parts_words(parts, whole);
+}
+
+}  // namespace
+
+std::vector<std::string> explanations(const Comparison& comparison) {
+  const std::optional<Report>& first = comparison.outcomes.front().report;
+  if (!first) return {};
+  const VariantNames names(comparison);
+  std::vector<std::string> lines;
+  std::size_t left_out = 0;
+  for (std::size_t i = 1; i < comparison.outcomes.size(); ++i) {
+    const std::optional<Report>& here = comparison.outcomes[i].report;
+    if (!here) continue;
+    if (lines.size() == kMostExplained) {
+      ++left_out;
+      continue;
+    }
+    lines.push_back(names.spoken(i) + ": " + explanation(*first, *here, names.spoken(0)));
+  }
+  if (left_out > 0)
+    lines.push_back(fmt::format("{} more: --format csv or json has the parts of all", left_out));
+  return lines;
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,107 @@
+#include "tools/tables/search_columns.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "sim/search/frames.hpp"
+
+namespace stagecraft {
+namespace {
+
+std::vector<PlanCell> degrees_of(const SearchPoint& point, const SearchSpace& space) {
+  std::vector<PlanCell> cells;
+  const auto add = [&](const char* path, const char* title, std::int64_t value) {
+    cells.push_back({.path = path, .title = title, .value = std::to_string(value)});
+  };
+  const auto by_divisors = [&](const char* path) {
+    const SearchAxis* axis = space.find(path);
+    return axis != nullptr && axis->all();
+  };
+  add("parallelism.tensor", "tp", point.tensor);
+  add("parallelism.pipeline", "pp", point.pipeline);
+  add("parallelism.data", "dp", point.data);
+  add("parallelism.context", "cp", point.context);
+  add("parallelism.expert", "ep", point.expert);
+  if (by_divisors("parallelism.expert_tensor")) add("parallelism.expert_tensor", "etp", point.expert_tensor);
+  add("parallelism.virtual_stages", "chunks", point.virtual_stages);
+  add("training.micro_batch_size", "mb", point.micro_batch);
+  add(kBatchPath, "batch", point.global_batch);
+  add("parallelism.zero_stage", "zero", point.zero_stage);
+  if (by_divisors("parallelism.zero_group"))
+    add("parallelism.zero_group", "over", point.zero_group > 0 ? point.zero_group : point.replicas());
+  return cells;
+}
+
+std::string switch_text(const PointSwitch& one, double value) {
+  return one.share ? fmt::format("{}", value) : value != 0 ? "true" : "false";
+}
+
+std::string value_text(const YamlNode& node) {
+  if (const YamlNode* name = node.find("name")) return name->text;
+  if (node.kind == YamlNode::Kind::kScalar) return node.text;
+  return node.kind == YamlNode::Kind::kNull ? "null" : "…";
+}
+
+// Layers of stages, runs of equal ones as one: "7 9x2 7".
+std::string layers_text(const std::vector<std::int64_t>& layers) {
+  std::vector<std::string> runs;
+  for (auto at = layers.begin(); at != layers.end();) {
+    const auto end = std::find_if(at, layers.end(), [&](std::int64_t n) { return n != *at; });
+    runs.push_back(end - at == 1 ? std::to_string(*at) : fmt::format("{}x{}", *at, end - at));
+    at = end;
+  }
+  return runs.empty() ? kEvenLayers : join(runs, " ");
+}
+
+// A key that frames differ in, beside those that every plan shows.
+bool is_other(const SearchAxis& axis) {
+  return axis.path != "schedule" && axis.path != kBatchPath && !set_in_place(axis);
+}
+
+}  // namespace
+
+PlanColumns::PlanColumns(const SearchAnswer& answer) : answer_(answer) {
+  for (const SearchAxis& axis : answer.space.axes)
+    if (is_other(axis)) others_.push_back(&axis);
+  // A plan that is laid over the scenario would keep its split, so that plans without one say so.
+  splits_ = answer.space.find(kLayersPath) == nullptr &&
+            (!own_layers().empty() || std::ranges::any_of(answer.plans.points, [](const SearchPoint& at) {
+              return !at.stage_layers.empty();
+            }));
+}
+
+std::vector<PlanCell> PlanColumns::cells(std::size_t index) const {
+  const SearchPoint& at = answer_.plans.points[index];
+  const SearchFrame& frame = answer_.plans.frames[at.frame];
+  std::vector<PlanCell> cells = degrees_of(at, answer_.space);
+  const auto words = [&](const char* path, const char* title, std::string value, bool text = true) {
+    cells.push_back(
+        {.path = path, .title = title, .value = std::move(value), .text = text, .align = Align::kLeft});
+  };
+  if (splits_)
+    cells.push_back({.path = kLayersPath,
+                     .title = "layers",
+                     .value = layers_text(at.stage_layers),
+                     .align = Align::kLeft,
+                     .numbers = &at.stage_layers});
+  words("parallelism.sequence_parallel", "sp", at.sequence_parallel ? "true" : "false", false);
+  words("schedule", "schedule", frame.scenario.schedule.name);
+  const Recompute again = at.own_recompute ? frame.scenario.training.recompute.granularity : at.recompute;
+  words("training.recompute", "recompute", std::string(kRecomputeNames[static_cast<std::size_t>(again)]));
+  for (std::size_t i = 0; i < kPointSwitches; ++i) {
+    const PointSwitch& one = point_switches()[i];
+    if (answer_.space.find(one.path) == nullptr) continue;
+    const std::string path(one.path);
+    cells.push_back({.path = path, .title = path, .value = switch_text(one, at.switches[i])});
+  }
+  for (std::size_t i = 0; i < others_.size(); ++i) {
+    const YamlNode& value = others_[i]->values[frame_choice(answer_.space, *others_[i], at.frame)];
+    words(others_[i]->path.c_str(), others_[i]->path.c_str(), value_text(value));
+    cells.back().node = &value;
+  }
+  return cells;
+}
+
+}  // namespace stagecraft

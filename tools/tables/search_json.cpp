@@ -1,0 +1,171 @@
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/json.hpp"
+#include "base/text.hpp"
+#include "base/yaml_json.hpp"
+#include "sim/search/plan_figures.hpp"
+#include "tools/tables/search_columns.hpp"
+#include "tools/tables/search_table.hpp"
+
+namespace stagecraft {
+namespace {
+
+class SearchJson {
+ public:
+  explicit SearchJson(const SearchAnswer& answer)
+      : answer_(answer), plans_(answer), figures_(answer.plans, answer.space.price) {}
+
+  [[nodiscard]] std::string render() {
+    const SearchResult& result = answer_.result;
+    json_.begin_object()
+        .field("schema", "stagecraft.search/1")
+        .field("scenario", std::string_view(answer_.file));
+    json_.field("plans", answer_.plans.points.size()).field("placed", result.placed);
+    json_.field("fitting", result.fitting).field("bounded", result.bounded);
+    json_.field("simulated", result.ranked.size()).field("exhaustive", answer_.exhaustive);
+    write_space();
+    write_refusals();
+    write_left_aside();
+    json_.key("kept").begin_array();
+    for (const std::string& path : answer_.space.kept) json_.value(std::string_view(path));
+    json_.end_array();
+    write_dropped();
+    write_unused();
+    std::vector<RankedPlan> best = result.ranked;
+    if (best.size() > answer_.top) best.resize(answer_.top);
+    write_plans("ranked", best);
+    write_plans("pareto", result.pareto);
+    write_plans("scaling", best_by_gpus(answer_.plans, answer_.result.ranked));
+    json_.end_object();
+    return json_.str();
+  }
+
+ private:
+  void write_space() {
+    json_.key("space").begin_object();
+    for (const SearchAxis& axis : answer_.space.axes) {
+      json_.key(axis.path);
+      if (axis.all()) {
+        json_.begin_object().field("all", true).field("at_most", axis.at_most);
+        json_.field("tokens_each", axis.tokens_each).end_object();
+        continue;
+      }
+      json_.begin_array();
+      for (const YamlNode& value : axis.values) write_json(json_, value);
+      json_.end_array();
+    }
+    json_.end_object();
+  }
+
+  void write_refusals() {
+    json_.key("rejected").begin_array();
+    for (const SearchRefusal& refusal : answer_.result.refusals) {
+      json_.begin_object().field("code", std::string_view(refusal.code));
+      json_.field("path", std::string_view(refusal.path)).field("count", refusal.count);
+      json_.field("example", std::string_view(refusal.message)).field("hint", std::string_view(refusal.hint));
+      write_plan("plan", refusal.point);
+      json_.end_object();
+    }
+    json_.end_array();
+  }
+
+  void write_left_aside() {
+    json_.key("left_aside").begin_array();
+    for (const LeftAside& aside : orders_left_aside(answer_.plans)) {
+      json_.begin_object().field("software", std::string_view(aside.software));
+      json_.key("schedules").begin_array();
+      for (const std::string& order : aside.orders) json_.value(std::string_view(order));
+      json_.end_array().field("plans", aside.plans).end_object();
+    }
+    json_.end_array();
+  }
+
+  void write_dropped() {
+    json_.key("dropped").begin_array();
+    if (answer_.plans.without_own_layers > 0) {
+      json_.begin_object().field("path", kLayersPath).key("value");
+      write_numbers(plans_.own_layers());
+      json_.field("plans", answer_.plans.without_own_layers).end_object();
+    }
+    json_.end_array();
+  }
+
+  void write_unused() {
+    json_.key("unused").begin_array();
+    for (const UnusedDegree& unused : answer_.plans.unused)
+      json_.begin_object()
+          .field("path", std::string_view(unused.path))
+          .field("value", unused.value)
+          .end_object();
+    json_.end_array();
+  }
+
+  void write_numbers(const std::vector<std::int64_t>& numbers) {
+    if (numbers.empty()) {
+      json_.null();
+      return;
+    }
+    json_.begin_array();
+    for (const std::int64_t number : numbers) json_.value(number);
+    json_.end_array();
+  }
+
+  void write_plan(const char* key, std::size_t point) {
+    json_.key(key).begin_object();
+    for (const PlanCell& cell : plans_.cells(point)) {
+      json_.key(cell.path);
+      const auto number = parse_number(cell.value);
+      if (cell.node != nullptr)
+        write_json(json_, *cell.node);
+      else if (cell.numbers != nullptr)
+        write_numbers(*cell.numbers);
+      else if (cell.text || (!number && cell.value != "true" && cell.value != "false"))
+        json_.value(std::string_view(cell.value));
+      else if (!number)
+        json_.value(cell.value == "true");
+      else if (const auto whole = parse_integer(cell.value))
+        json_.value(*whole);
+      else
+        json_.value(*number);
+    }
+    json_.end_object();
+  }
+
+  void write_plans(const char* key, const std::vector<RankedPlan>& plans) {
+    json_.key(key).begin_array();
+    for (const RankedPlan& plan : plans) {
+      const int gpus = plans_.point(plan).gpus();
+      json_.begin_object().field("gpus", gpus);
+      write_plan("plan", plan.point);
+      json_.field("iteration_time_s", plan.time);
+      json_.field("samples_per_s", figures_.samples_per_s(plan));
+      json_.field("tokens_per_s", figures_.tokens_per_s(plan));
+      json_.field("tokens_per_s_per_gpu", figures_.tokens_per_s(plan) / gpus)
+          .field("mfu", figures_.mfu(plan));
+      json_.field("peak_bytes", plan.memory.peak).field("peak_stage", plan.memory.rank);
+      json_.field("verdict", name_of(plan.memory.verdict()));
+      if (const auto cost = figures_.cost_per_million_tokens(plan)) {
+        json_.field("cost_per_million_tokens", *cost);
+        json_.field("currency", std::string_view(answer_.space.price->currency));
+      }
+      json_.end_object();
+    }
+    json_.end_array();
+  }
+
+  const SearchAnswer& answer_;
+  PlanColumns plans_;
+  PlanFigures figures_;
+  JsonWriter json_;
+};
+
+}  // namespace
+
+std::string render_json(const SearchAnswer& answer) {
+  return SearchJson(answer).render();
+}
+
+}  // namespace stagecraft

@@ -1,0 +1,310 @@
+#include "tools/tables/search_table.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/text.hpp"
+#include "sim/search/plan_figures.hpp"
+#include "tools/command_line/wrapped_text.hpp"
+#include "tools/tables/search_columns.hpp"
+
+namespace stagecraft {
+namespace {
+
+constexpr std::size_t kMostRefusals = 6;  // named in the table; JSON has all
+constexpr std::size_t kMostFront = 12;    // plans of the front that the table shows
+constexpr const char* kMemory = "memory";
+constexpr std::string_view kAnotherKey = "needs-another-key";
+
+// Settings that save memory without more GPUs, with their most effective values.
+constexpr std::array<std::pair<const char*, const char*>, 5> kRoom = {{{"training.recompute", "full"},
+                                                                       {"parallelism.zero_stage", "3"},
+                                                                       {"offload.optimizer", "1"},
+                                                                       {"offload.activations", "1"},
+                                                                       {"offload.weights", "1"}}};
+
+std::string count_text(std::size_t n) {
+  return with_thousands(static_cast<std::int64_t>(n));
+}
+
+std::string phrase_of(const SearchRefusal& refusal) {
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kPhrases = {
+      {{"out-of-memory", "out of memory"},
+       {"assertion-missed", "miss what the scenario promises"},
+       {"not-divisible", "do not divide"},
+       {"schedule-constraint", "the schedule does not take"},
+       {"no-pipeline", "chunks without a pipeline"},
+       {kAnotherKey, "need another key"},
+       {"contradiction", "contradict themselves"},
+       {"not-supported-yet", "are not supported yet"},
+       {"not-supported", "are not supported"}}};
+  const auto known = std::ranges::find(kPhrases, std::string_view(refusal.code),
+                                       &std::pair<std::string_view, std::string_view>::first);
+  std::string phrase(known != kPhrases.end() ? known->second : std::string_view(refusal.code));
+  if (!refusal.path.empty()) phrase += " (" + refusal.path + ")";
+  // The path is what the plan says; which other key it needs says the hint.
+  if (refusal.code == kAnotherKey && !refusal.hint.empty()) phrase += ": " + refusal.hint;
+  return phrase;
+}
+
+class SearchText {
+ public:
+  explicit SearchText(const SearchAnswer& answer)
+      : answer_(answer), plans_(answer), figures_(answer.plans, answer.space.price) {
+    has_tokens_ = std::ranges::any_of(answer.result.ranked,
+                                      [&](const RankedPlan& plan) { return figures_.has_tokens(plan); });
+  }
+
+  [[nodiscard]] std::string render() const {
+    std::string out = answer_.name + "\n" + counts();
+    if (answer_.result.ranked.empty()) return out + why_none();
+    const std::vector<RankedPlan> scaling = best_by_gpus(answer_.plans, answer_.result.ranked);
+    std::vector<RankedPlan> best(
+        answer_.result.ranked.begin(),
+        answer_.result.ranked.begin() +
+            static_cast<std::ptrdiff_t>(std::min(answer_.top, answer_.result.ranked.size())));
+    if (scaling.size() == 1) out += "\n" + table(best, Rows::kRanked) + headroom(best);
+    if (scaling.size() > 1)
+      out += "\nbest plan of each number of GPUs\n" + table(scaling, Rows::kScaling) + headroom(scaling) +
+             speedups(scaling);
+    std::vector<RankedPlan> front = answer_.result.pareto;
+    const std::size_t all = front.size();
+    if (front.size() > kMostFront) front.resize(kMostFront);
+    if (all > 1 && scaling.size() == 1)
+      out += "\ntime against memory: nobody is better in both" +
+             (all > front.size() ? fmt::format(" ({} of {}; --json has all)", front.size(), all)
+                                 : std::string()) +
+             "\n" + table(front, Rows::kFront);
+    return out;
+  }
+
+ private:
+  [[nodiscard]] std::string why_none() const {
+    if (answer_.result.fitting > 0) return "none of those that fit keeps what `assert` promises\n";
+    return answer_.result.placed > 0 ? wrapped_text("", "  ", none_fits())
+                                     : "none can run: see the reasons, and what the space leaves open\n";
+  }
+
+  // Is the value among those that were tried?
+  [[nodiscard]] bool tried(const char* path, std::string_view value) const {
+    const SearchAxis* axis = answer_.space.find(path);
+    return axis != nullptr && std::ranges::find(axis->values, value, &YamlNode::text) != axis->values.end();
+  }
+
+  [[nodiscard]] std::string none_fits() const {
+    if (!std::holds_alternative<TransformerSpec>(answer_.plans.frames.front().scenario.model))
+      return "none fits: what abstract stages hold is given";
+    std::vector<std::string> open;
+    for (const auto& [path, value] : kRoom)
+      if (!tried(path, value)) open.push_back(fmt::format("{}={}", path, value));
+    return "none fits: more GPUs make room" +
+           (open.empty() ? "" : ", or what was not tried: " + join(open, ", "));
+  }
+
+  [[nodiscard]] static bool is_tight(const RankedPlan& plan) {
+    return verdict_of(plan.memory.peak, plan.memory.capacity) == Verdict::kTight;
+  }
+
+  // How to ask for headroom; empty where all of the plans have some.
+  [[nodiscard]] static std::string headroom(const std::vector<RankedPlan>& plans) {
+    std::optional<Bytes> least;
+    for (const RankedPlan& plan : plans)
+      if (is_tight(plan)) least = least ? std::min(*least, plan.memory.capacity) : plan.memory.capacity;
+    if (!least) return "";
+    const double gib = kTightShare * (*least / Bytes(1 << 30));
+    return wrapped_text("", "  ",
+                        fmt::format("tight is over {:.0f} % of {}: --set 'assert.peak_memory=<= {} GiB' asks "
+                                    "for headroom",
+                                    kTightShare * 100, human(*least), static_cast<std::int64_t>(gib)));
+  }
+
+  [[nodiscard]] std::string counts() const {
+    const SearchResult& result = answer_.result;
+    std::string out =
+        fmt::format("plans            {}: {} fit, {} simulated\n", count_text(answer_.plans.points.size()),
+                    count_text(result.fitting), count_text(result.ranked.size()));
+    const char* label = "rejected         ";
+    for (std::size_t i = 0; i < result.refusals.size(); ++i) {
+      if (i == kMostRefusals) {
+        std::size_t rest = 0;
+        for (std::size_t j = i; j < result.refusals.size(); ++j) rest += result.refusals[j].count;
+        return out +
+               fmt::format("                 {} for other reasons (--json lists them)\n", count_text(rest)) +
+               left_out();
+      }
+      out += wrapped_text(label, std::string(17, ' '),
+                          count_text(result.refusals[i].count) + " " + phrase_of(result.refusals[i]));
+      label = "                 ";
+    }
+    return out + left_out();
+  }
+
+  [[nodiscard]] std::string left_out() const {
+    std::string out;
+    if (answer_.result.bounded > 0)
+      out = fmt::format("not simulated    {} that cannot be better, by a bound on their time\n",
+                        count_text(answer_.result.bounded));
+    return out + left_aside_lines() + kept_lines() + dropped_lines() + unused_lines();
+  }
+
+  [[nodiscard]] std::string unused_lines() const {
+    if (answer_.plans.unused.empty()) return {};
+    std::vector<std::string> degrees;
+    for (const UnusedDegree& unused : answer_.plans.unused)
+      degrees.push_back(fmt::format("{} {}", short_title(unused.path), unused.value));
+    return wrapped_text("in no plan       ", std::string(17, ' '),
+                        join(degrees, ", ") + ": the degrees of a plan multiply to its GPUs");
+  }
+
+  [[nodiscard]] std::string dropped_lines() const {
+    if (answer_.plans.without_own_layers == 0) return {};
+    const std::vector<std::int64_t>& layers = plans_.own_layers();
+    return wrapped_text(
+        "dropped          ", std::string(17, ' '),
+        fmt::format("the scenario's stage_layers, in {} plans of other stages than its {}; "
+                    "--fix {} refuses them",
+                    count_text(answer_.plans.without_own_layers), layers.size(), kLayersPath));
+  }
+
+  // Keys that abstract stages keep from the scenario.
+  [[nodiscard]] std::string kept_lines() const {
+    if (answer_.space.kept.empty()) return {};
+    std::vector<std::string> names;
+    for (const std::string& path : answer_.space.kept) names.push_back(short_title(path));
+    return wrapped_text("kept             ", std::string(17, ' '),
+                        "the scenario's " + join(names, ", ") + ": abstract stages have costs for no other");
+  }
+
+  [[nodiscard]] std::string left_aside_lines() const {
+    const std::string indent(17, ' ');
+    std::string out;
+    for (const LeftAside& aside : orders_left_aside(answer_.plans)) {
+      const std::string plans =
+          fmt::format("{} plan{}", count_text(aside.plans), aside.plans == 1 ? "" : "s");
+      const std::string what = aside.has_any
+                                   ? fmt::format("{} of orders that {} does not run: {}", plans,
+                                                 aside.software, join(aside.orders, ", "))
+                                   : fmt::format("{} with pipelines: {} has none", plans, aside.software);
+      out += wrapped_text(out.empty() ? "left aside       " : indent, indent, what);
+    }
+    return out;
+  }
+
+  // Columns that all rows share go into one line.
+  enum class Rows { kRanked, kScaling, kFront };
+
+  [[nodiscard]] std::string table(const std::vector<RankedPlan>& rows, Rows kind) const {
+    const bool numbered = kind == Rows::kRanked, scaled = kind == Rows::kScaling;
+    std::vector<std::vector<PlanCell>> cells;
+    for (const RankedPlan& plan : rows) cells.push_back(plans_.cells(plan.point));
+    std::vector<std::size_t> shown;
+    std::vector<std::string> same;
+    for (std::size_t c = 0; c < cells.front().size(); ++c) {
+      const bool differs =
+          std::ranges::any_of(cells, [&](const auto& row) { return row[c].value != cells.front()[c].value; });
+      const bool uneven = std::ranges::any_of(
+          cells, [&](const auto& row) { return row[c].numbers != nullptr && row[c].value != kEvenLayers; });
+      if (differs || uneven || c < 3)
+        shown.push_back(c);
+      else if (is_worth_saying(cells.front()[c]))
+        same.push_back(cells.front()[c].title + " " + cells.front()[c].value);
+    }
+    std::vector<Align> aligns;
+    std::vector<std::string> head;
+    if (numbered || scaled) aligns.push_back(Align::kRight), head.emplace_back(numbered ? "#" : "GPUs");
+    for (const std::size_t c : shown)
+      aligns.push_back(cells.front()[c].align), head.push_back(short_title(cells.front()[c].title));
+    for (std::string& title : figure_titles()) {
+      aligns.push_back(title == kMemory ? Align::kLeft : Align::kRight);
+      head.push_back(std::move(title));
+    }
+    TextTable text(aligns);
+    text.row(std::move(head));
+    for (std::size_t i = 0; i < rows.size(); ++i) {
+      std::vector<std::string> row;
+      if (numbered) row.push_back(std::to_string(i + 1));
+      if (scaled) row.push_back(std::to_string(plans_.point(rows[i]).gpus()));
+      for (const std::size_t c : shown) row.push_back(cells[i][c].value);
+      for (std::string& figure : figure_cells(rows[i])) row.push_back(std::move(figure));
+      text.row(std::move(row));
+    }
+    return text.str() +
+           (same.empty() || kind == Rows::kFront ? "" : "in all of them: " + join(same, ", ") + "\n");
+  }
+
+  [[nodiscard]] static std::string short_title(const std::string& title) {
+    return title.substr(title.rfind('.') + 1);
+  }
+
+  // The batch is the scenario's unless it follows the plan.
+  [[nodiscard]] bool is_worth_saying(const PlanCell& cell) const {
+    if (cell.title == "cp" || cell.title == "ep" || cell.title == "chunks") return cell.value != "1";
+    if (cell.numbers != nullptr) return false;  // even in all of them
+    return cell.title != "batch" || answer_.space.batch_at_most || answer_.space.find(kBatchPath) != nullptr;
+  }
+
+  [[nodiscard]] std::vector<std::string> figure_titles() const {
+    std::vector<std::string> titles = {"iteration"};
+    if (has_tokens_)
+      titles.insert(titles.end(), {"tok/s/GPU", "MFU"});
+    else
+      titles.emplace_back("samples/s");
+    titles.emplace_back(kMemory);
+    if (answer_.space.price) titles.push_back(answer_.space.price->currency + "/Mtok");
+    return titles;
+  }
+
+  [[nodiscard]] static std::string memory(const RankedPlan& plan) {
+    const std::string peak = human(plan.memory.peak);
+    if (plan.memory.capacity <= Bytes(0)) return peak;
+    return fmt::format("{} {}", peak, name_of(plan.memory.verdict()));
+  }
+
+  [[nodiscard]] std::vector<std::string> figure_cells(const RankedPlan& plan) const {
+    std::vector<std::string> cells = {human(plan.time)};
+    if (has_tokens_) {
+      const double rate = figures_.tokens_per_s(plan) / plans_.point(plan).gpus();
+      cells.insert(cells.end(), {fmt::format("{:.4g}", rate), percent(figures_.mfu(plan))});
+    } else {
+      cells.push_back(fmt::format("{:.4g}", figures_.samples_per_s(plan)));
+    }
+    cells.push_back(memory(plan));
+    if (!answer_.space.price) return cells;
+    const auto cost = figures_.cost_per_million_tokens(plan);
+    cells.push_back(cost ? fmt::format("{:.3g}", *cost) : "–");
+    return cells;
+  }
+
+  [[nodiscard]] std::string speedups(const std::vector<RankedPlan>& scaling) const {
+    TextTable text({Align::kRight, Align::kRight, Align::kRight});
+    text.row({"GPUs", "speed-up", "efficiency"});
+    const double first = figures_.samples_per_s(scaling.front());
+    const int least = plans_.point(scaling.front()).gpus();
+    for (const RankedPlan& plan : scaling) {
+      const double speedup = first > 0 ? figures_.samples_per_s(plan) / first : 0;
+      const int gpus = plans_.point(plan).gpus();
+      text.row({std::to_string(gpus), fmt::format("{:.2f}", speedup), percent(speedup * least / gpus)});
+    }
+    return text.str();
+  }
+
+  const SearchAnswer& answer_;
+  PlanColumns plans_;
+  PlanFigures figures_;
+  bool has_tokens_ = true;  // abstract stages may have none
+};
+
+}  // namespace
+
+std::string render_text(const SearchAnswer& answer) {
+  return SearchText(answer).render();
+}
+
+}  // namespace stagecraft
