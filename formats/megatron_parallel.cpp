@@ -154,14 +154,18 @@ class Chunks {
     }
     std::vector<std::int64_t> layers;
     for (const LayoutStage& stage : *stages) layers.push_back(stage.layers);
-    if (count > 2 && std::any_of(stages->begin() + 1, stages->end() - 1,
+    // Behind the last layers, and before a stage with nothing but the loss, which is what 0 means there.
+    const bool predicts_apart = count > 2 && (stages->end() - 2)->mtp_layers > 0 &&
+                                (stages->end() - 2)->layers == 0 && stages->back().layers == 0;
+    const auto between = stages->end() - (predicts_apart ? 2 : 1);
+    if (count > 2 && std::any_of(stages->begin() + 1, between,
                                  [](const LayoutStage& stage) { return stage.layers == 0; })) {
       return reader_.error(kName, "not-supported",
                            "a stage between the first and the last without a decoder layer is not supported",
-                           "put `m` on the last stage, and a layer where it was");
+                           "put `m` on the last stage or alone before it, and a layer where it was");
     }
-    const bool elsewhere = std::any_of(stages->begin(), stages->end() - 1,
-                                       [](const LayoutStage& stage) { return stage.mtp_layers > 0; });
+    const bool elsewhere =
+        std::any_of(stages->begin(), between, [](const LayoutStage& stage) { return stage.mtp_layers > 0; });
     if (elsewhere) {
       reader_.warning(kName, "not-modelled",
                       "layers of multi-token prediction before the last stage are put on the last stage");

@@ -101,6 +101,8 @@ struct TransformerSpec {
 
   [[nodiscard]] LayerKind kind_of(std::int64_t layer) const;   // of layers 0 .. layers-1
   [[nodiscard]] std::int64_t layers_of(LayerKind kind) const;  // without those of multi-token prediction
+  // Heads and losses of a token: the next one's, and one of each layer of multi-token prediction.
+  [[nodiscard]] std::int64_t heads_of_tokens() const { return 1 + mtp_layers; }
   [[nodiscard]] LayerKind mtp_kind() const { return kind_of(layers - 1); }
 
   friend bool operator==(const TransformerSpec&, const TransformerSpec&) = default;

@@ -32,12 +32,12 @@ PricingRequest pricing_request(const Scenario& scenario, const ParallelPlan& pla
 std::vector<Bytes> message_bytes(const Scenario& scenario, const ParallelPlan& plan) {
   const int senders = plan.stage_count() - 1;
   const auto* stages = std::get_if<StagesSpec>(&scenario.model);
-  if (stages == nullptr)
-    return std::vector<Bytes>(
-        static_cast<std::size_t>(senders),
-        message_bytes(std::get<TransformerSpec>(scenario.model), pricing_request(scenario, plan, false)));
+  const auto* transformer = std::get_if<TransformerSpec>(&scenario.model);
   std::vector<Bytes> bytes;
-  for (int stage = 0; stage < senders; ++stage) bytes.push_back(message_bytes(*stages, stage));
+  for (int stage = 0; stage < senders; ++stage)
+    bytes.push_back(stages != nullptr
+                        ? message_bytes(*stages, stage)
+                        : message_bytes(*transformer, pricing_request(scenario, plan, false), stage));
   return bytes;
 }
 

@@ -78,12 +78,12 @@ void Lowering::add_copies(std::vector<Handle>& ends) {
   }
 }
 
-// The ranks of the first and the last stage all-reduce the gradient of the tied embedding. Appends the last
+// The ranks of the first stage and of another with the word embedding all-reduce its gradient. Appends the last
 // task of each to `ends`.
 void Lowering::add_tied_embedding(std::vector<Handle>& ends) {
   const PassPrice& price = prices_.ranks.front().tied_embedding;
   if (price.total() == Duration::zero()) return;
-  const std::pair ranks{0, places_.rank_of(places_.stages() - 1)};
+  const std::pair ranks{0, places_.rank_of(prices_.second_embedding.value_or(places_.stages() - 1))};
   std::vector<Handle> both;
   for (int r = 0; r < options_.replicas; ++r) {
     for (const int rank : {ranks.first, ranks.second}) {

@@ -103,6 +103,7 @@ class RankLedger {
     return std::ranges::any_of(states_.held(), [&](int stage) { return content(stage).*end; });
   }
   Bytes staged_activations() const;
+  [[nodiscard]] Bytes largest_message() const;
   void add_messages(LedgerItems& items) const;
   Bytes merged_outputs() const;
   void add_buffers(LedgerItems& items) const;
@@ -139,11 +140,22 @@ Bytes RankLedger::staged_activations() const {
   return most;
 }
 
+// The largest message of the rank: behind a stage of multi-token prediction alone it has the states of all
+// predictions.
+Bytes RankLedger::largest_message() const {
+  std::int64_t states = 1;
+  for (const int stage : states_.held()) {
+    if (stage > 0) states = std::max(states, 1 + content(stage - 1).mtp_layers);
+    if (!content(stage).head) states = std::max(states, 1 + content(stage).mtp_layers);
+  }
+  return boundary_activation(model_, shard_) * states;
+}
+
 // Two message buffers in each direction. Software with step messages instead has a receive buffer per
 // micro-batch, the outputs of the step, and two gradients in transit.
 void RankLedger::add_messages(LedgerItems& items) const {
   if (plan_.pipeline == 1) return;
-  const Bytes message = boundary_activation(model_, shard_);
+  const Bytes message = largest_message();
   if (!shard_.software.step_messages) return items.add(kBuffers, "messages between stages", message * 4);
   items.add(kBuffers, "messages between stages", message * 2);
   const std::int64_t micro_batches = plan_.micro_batches;
@@ -207,8 +219,8 @@ void RankLedger::add_activations(LedgerItems& items, const ReplayPeak& peak,
   }
 }
 
-// One communicator per group with traffic: each parallel axis, and the neighbours along the pipeline. The end
-// ranks have one more where the embedding is tied or multi-token prediction runs. Every rank has one more in
+// One communicator per group with traffic: each parallel axis, and the neighbours along the pipeline. The
+// two ranks with a word embedding have one more. Every rank has one more in
 // a bidirectional pipeline.
 int RankLedger::communicators() const {
   int count = 0;
@@ -218,10 +230,11 @@ int RankLedger::communicators() const {
     count += plan_.expert_tensor > 1;
     count += plan_.expert > 1 && plan_.expert_data() > 1;  // otherwise these ranks are the data group
   }
-  const bool end = holds(&StageContent::embedding) || holds(&StageContent::head);
   if (plan_.places().copies() > 1) ++count;  // with the rank that holds the other copies of its stages
-  const bool two_copies = model_.tied_embeddings || model_.mtp_layers > 0;  // of the word embedding
-  return count + (two_copies && !ends_meet(plan_) && end ? 1 : 0);
+  const std::optional<int> second = second_embedding(model_, plan_);
+  const bool one_of_two =
+      second && (holds(&StageContent::embedding) || std::ranges::count(states_.held(), *second) > 0);
+  return count + (one_of_two ? 1 : 0);
 }
 
 // Adds overhead. Returns the part of it that is fragmentation.

@@ -102,9 +102,10 @@ class StageSum {
           groups - received);
     }
     add(kept, mtp_tensors(model_, shard_), content_.mtp_layers);
-    if (content_.head) add(kept, head_tensors(model_, shard_), 1 + content_.mtp_layers);
+    add(kept, head_tensors(model_, shard_), heads());
     if (shard_.software.keep_outputs && !content_.head)
-      add(kept, {{.name = "stage output", .size = row, .freed_by = FreedBy::kInputGradient}}, 1);
+      add(kept, {{.name = "stage output", .size = row, .freed_by = FreedBy::kInputGradient}},
+          1 + content_.mtp_layers);
     for (SavedTensor& tensor : kept) tensor.size = on_gpu(tensor.size);
     return kept;
   }
@@ -123,6 +124,9 @@ class StageSum {
       if (tensor.name == name) tensor.size = std::max(tensor.size - size, Bytes(0));
   }
 
+  // Of this stage, one for each token that is predicted.
+  std::int64_t heads() const { return content_.head ? model_.heads_of_tokens() : 0; }
+
   Bytes on_gpu(Bytes size) const { return share_of(size, 1 - habits_.offloaded); }
 
   Bytes held() const {
@@ -131,7 +135,7 @@ class StageSum {
       held += held_for_weight_gradients(model_, plain_, count.kind) * (count.plain + count.recomputed);
     const Bytes row = boundary_activation(model_, shard_);
     if (content_.embedding) held += row;  // the gradient of its output
-    if (content_.head) held += (row + head_logits(model_, shard_)) * (1 + content_.mtp_layers);
+    held += (row + head_logits(model_, shard_)) * heads();
     return held;
   }
 
@@ -214,7 +218,7 @@ class StageSum {
     Bytes own = total(mtp_tensors(model_, shard_));
     own += habits_.recomputed_mtp ? boundary_activation(model_, shard_)
                                   : total(layer_tensors(model_, plain_, model_.mtp_kind()));
-    return on_gpu(own * content_.mtp_layers + head_activation(model_, shard_) * (1 + content_.mtp_layers));
+    return on_gpu(own * content_.mtp_layers + head_activation(model_, shard_) * heads());
   }
 
   const TransformerSpec& model_;

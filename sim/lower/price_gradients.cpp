@@ -220,17 +220,18 @@ void GradientPricing::price_units(HeldStage held, StagePrice& price) {
   price.kept_gathered = !request_.options.reshard_after_forward;
 }
 
-// The first and the last rank each hold a copy of the word embedding where it is tied, or where multi-token
-// prediction looks tokens up on the last rank. They all-reduce its gradient in pairs; under ZeRO >= 2 each
-// pair reduces one shard. No traffic where one rank has both ends.
+// The first rank and another each hold a copy of the word embedding: the last where it is tied, or the one
+// where multi-token prediction looks tokens up. They all-reduce its gradient in pairs; under ZeRO >= 2 each
+// pair reduces one shard. No traffic where one rank has both.
 //   source  Megatron-LM core/distributed/finalize_model_grads.py, _allreduce_word_embedding_grads.
 PassPrice GradientPricing::price_tied_embedding() const {
   const ParallelPlan& plan = network_.plan;
-  if ((!model_.tied_embeddings && model_.mtp_layers == 0) || ends_meet(plan)) return {};
+  const std::optional<int> second = second_embedding(model_, plan);
+  if (!second) return {};
   const std::int64_t words = word_parameters(model_, shard_.tensor);
   const std::int64_t shards = request_.parallelism.zero_stage >= 2 ? plan.shard_group : 1;
   const Bytes size(ceil_div(words * state_bytes(shard_).gradient, shards));
-  return pair_price(network_, 0, plan.places().rank_of(plan.stage_count() - 1), size);
+  return pair_price(network_, 0, plan.places().rank_of(*second), size);
 }
 
 // Two ranks hold the copies of a stage, and all-reduce its gradients.

@@ -98,15 +98,13 @@ StagePrice StagePricing::price_mtp(const PiecePrices& pieces, const LayerGroups&
   const bool repeated = request_.training.recompute.repeats_mtp();
   StagePrice price = price_operators(mtp_operators(model_, shard_, repeated), network_, shard_, groups);
   add(price, pieces.of({.layer = model_.mtp_kind(), .recomputed = repeated}), 1);
-  add(price, pieces.head, 1);
   return price;
 }
 
 PiecePrices StagePricing::price_pieces(const LayerGroups& groups) const {
   const auto priced = [&](const LayerOps& ops) { return price_operators(ops, network_, shard_, groups); };
-  PiecePrices pieces{.groups = groups,
-                     .embedding = priced(embedding_operators(model_, shard_)),
-                     .head = priced(head_operators(model_, shard_))};
+  PiecePrices pieces{.groups = groups, .embedding = priced(embedding_operators(model_, shard_))};
+  add(pieces.head, priced(head_operators(model_, shard_)), model_.heads_of_tokens());
   for (const LayerKind kind : {LayerKind::kDense, LayerKind::kExperts}) {
     if (model_.layers_of(kind) == 0) continue;
     const auto i = static_cast<std::size_t>(kind);

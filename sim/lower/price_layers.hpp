@@ -22,7 +22,7 @@ namespace stagecraft {
 struct PiecePrices {
   LayerGroups groups;
   std::array<StagePrice, kLayerKindNames.size()> layer{}, recomputed{};  // by LayerKind; with full recompute
-  StagePrice embedding{}, head{}, mtp{};  // mtp: its inner layer and a second head included
+  StagePrice embedding{}, head{}, mtp{};  // mtp: its inner layer included; head: those of all predictions
 
   [[nodiscard]] const StagePrice& of(const StageUnit& unit) const;
 };

@@ -11,6 +11,7 @@
 #include "sim/lower/price_offload.hpp"
 #include "sim/lower/prices.hpp"
 #include "sim/lower/rank_states.hpp"
+#include "sim/lower/stage_parameters.hpp"
 
 namespace stagecraft {
 namespace {
@@ -21,11 +22,18 @@ bool scatters(const PricingRequest& request) {
   return request.options.scatter_gather && !request.parallelism.sequence_parallel && request.plan.tensor > 1;
 }
 
+// Output of a stage. That of multi-token prediction hands on the states of all predictions, one for each head.
+//   source  Megatron-LM, core/transformer/multi_token_prediction.py @d98e8a64, MultiTokenPredictionBlock
+Bytes outputs_of(const TransformerSpec& model, const PricingRequest& request, int stage) {
+  const StageContent& content = request.plan.stages[static_cast<std::size_t>(stage)];
+  return boundary_activation(model, shard_of(request)) * (1 + content.mtp_layers);
+}
+
 EdgePrice price_edge(const TransformerSpec& model, const Network& network, const PricingRequest& request,
                      HeldStage held) {
-  EdgePrice price = edge_price(network, held, message_bytes(model, request));
+  EdgePrice price = edge_price(network, held, message_bytes(model, request, held.stage));
   if (scatters(request) && price.forward.total() > Duration::zero()) {
-    const CollectiveJob gather{CollectiveKind::kAllGather, boundary_activation(model, shard_of(request)),
+    const CollectiveJob gather{CollectiveKind::kAllGather, outputs_of(model, request, held.stage),
                                Category::kPipelineComm};
     const auto groups = [&](int s) {
       return groups_of(network, network.plan.places().rank_of(s, held.copy), RankGroup::kTensor);
@@ -103,14 +111,14 @@ Shard shard_of(const PricingRequest& request) {
           .software = request.options.memory};
 }
 
-Bytes message_bytes(const TransformerSpec& model, const PricingRequest& request) {
-  const Bytes whole = boundary_activation(model, shard_of(request));
+Bytes message_bytes(const TransformerSpec& model, const PricingRequest& request, int stage) {
+  const Bytes whole = outputs_of(model, request, stage);
   return scatters(request) ? whole / request.plan.tensor : whole;
 }
 
 IterationPrices price_transformer(const TransformerSpec& model, const HardwareProfile& profile,
                                   const Cluster& cluster, const PricingRequest& request) {
-  IterationPrices prices;
+  IterationPrices prices{.second_embedding = second_embedding(model, request.plan)};
   const Network network = network_of(cluster, profile, request, &prices.patterns);
   StagePricing stages(model, network, request);
   GradientPricing gradients(model, network, request);

@@ -145,8 +145,9 @@ struct RankPrice {
   std::vector<std::vector<PassPrice>> parameter_buckets;
   // [chunk]: the all-reduce with the rank that holds the other copy of the stage, where there are two copies.
   std::vector<PassPrice> copies;
-  PassPrice tied_embedding;  // all-reduce between the ranks of the first and the last stage; of rank 0
-  PassPrice gradient_norm;   // over all ranks that hold a part of the model
+  // All-reduce of the word embedding, which the rank of another stage has as well; of rank 0.
+  PassPrice tied_embedding;
+  PassPrice gradient_norm;  // over all ranks that hold a part of the model
   // over the GPUs of this pipeline rank; one number sent to the next rank
   PassPrice partial_norm, norm_message;
   PassPrice optimizer;
@@ -168,10 +169,12 @@ struct IterationPrices {
   std::vector<StagePrice> stages;  // indexed by StagePlaces::index_of()
   std::vector<EdgePrice> edges;    // edge after each stage; empty after the last stage of a copy
   std::vector<RankPrice> ranks;    // pipeline ranks
-  PassPrice host;                  // once an iteration
-  double unit_load = 1;            // fraction of the slowdown by unit traffic that compute really suffers
-  OffloadPrice offload{};          // its stalls and steps are in the passes and the optimizer already
-  PatternTable patterns{};         // patterns of all traffic above; empty where the network is closed-form
+  std::optional<int> second_embedding =
+      {};                   // stage that `tied_embedding` joins to the first; absent: the last
+  PassPrice host;           // once an iteration
+  double unit_load = 1;     // fraction of the slowdown by unit traffic that compute really suffers
+  OffloadPrice offload{};   // its stalls and steps are in the passes and the optimizer already
+  PatternTable patterns{};  // patterns of all traffic above; empty where the network is closed-form
 };
 
 struct PlacementMemo;
@@ -199,7 +202,7 @@ struct PricingRequest {
 
 // Bytes that a GPU of a stage sends to its counterpart of the next stage for a micro-batch, and receives
 // back. The last stage sends none.
-[[nodiscard]] Bytes message_bytes(const TransformerSpec& model, const PricingRequest& request);
+[[nodiscard]] Bytes message_bytes(const TransformerSpec& model, const PricingRequest& request, int stage);
 [[nodiscard]] Bytes message_bytes(const StagesSpec& model, int stage);
 
 [[nodiscard]] IterationPrices price_transformer(const TransformerSpec& model, const HardwareProfile& profile,

@@ -44,9 +44,9 @@ std::vector<CountedOps> stage_operators(const TransformerSpec& model, const Pric
     all.push_back({.unit = UnitKind::kMtp,
                    .times = content.mtp_layers,
                    .ops = mtp_operators(model, shard, inner_again)});
-  const std::int64_t heads = content.mtp_layers + (content.head ? 1 : 0);
-  if (heads > 0)
-    all.push_back({.unit = UnitKind::kHead, .times = heads, .ops = head_operators(model, shard)});
+  if (content.head)
+    all.push_back(
+        {.unit = UnitKind::kHead, .times = model.heads_of_tokens(), .ops = head_operators(model, shard)});
   return all;
 }
 

@@ -16,6 +16,15 @@ void add(ParameterShare& sum, const ParameterShare& share, std::int64_t times = 
   sum.experts += share.experts * times;
 }
 
+// Does the rank of `stage` hold the first one too?
+bool meets_first(const ParallelPlan& plan, int stage) {
+  const StagePlaces places = plan.places();
+  const int rank = places.rank_of(stage);
+  for (int copy = 0; copy < places.copies(); ++copy)
+    if (places.rank_of(0, copy) == rank) return true;
+  return false;
+}
+
 // The part of the head's matrix that the rank already holds as its word embedding.
 std::int64_t tied_parameters(const TransformerSpec& model, const ParallelPlan& plan) {
   return model.tied_embeddings && ends_meet(plan) ? word_parameters(model, plan.tensor) : 0;
@@ -25,7 +34,7 @@ std::int64_t tied_parameters(const TransformerSpec& model, const ParallelPlan& p
 // embeddings the head's matrix serves as its word part.
 std::int64_t lookup_parameters(const TransformerSpec& model, const ParallelPlan& plan,
                                const StageContent& content) {
-  if (content.mtp_layers == 0 || ends_meet(plan)) return 0;
+  if (content.mtp_layers == 0 || !second_embedding(model, plan)) return 0;
   const std::int64_t words = model.tied_embeddings ? word_parameters(model, plan.tensor) : 0;
   return embedding_parameters(model, plan.tensor) - words;
 }
@@ -47,11 +56,16 @@ ParameterShare share_of_layers(const TransformerSpec& model, const ParallelPlan&
 }  // namespace
 
 bool ends_meet(const ParallelPlan& plan) {
-  const StagePlaces places = plan.places();
-  const int head = places.rank_of(places.stages() - 1);
-  for (int copy = 0; copy < places.copies(); ++copy)
-    if (places.rank_of(0, copy) == head) return true;
-  return false;
+  return meets_first(plan, plan.stage_count() - 1);
+}
+
+std::optional<int> second_embedding(const TransformerSpec& model, const ParallelPlan& plan) {
+  int stage = plan.stage_count() - 1;
+  if (!model.tied_embeddings) {
+    while (stage >= 0 && plan.stages[static_cast<std::size_t>(stage)].mtp_layers == 0) --stage;
+    if (stage < 0) return std::nullopt;
+  }
+  return meets_first(plan, stage) ? std::nullopt : std::optional(stage);
 }
 
 ParameterShare stage_share(const TransformerSpec& model, const ParallelPlan& plan, int stage) {

@@ -3,12 +3,13 @@
 //
 //   A tied word embedding is held once by a rank that has both ends of the model: always with p = 1, on a V
 //   or a wave, and where the pipeline runs both ways. Elsewhere each end has its own. Multi-token prediction
-//   looks tokens up on the last stage: a rank without the embedding has a copy of it (Megatron-LM
+//   looks tokens up on its stage: a rank without the embedding has a copy of it (Megatron-LM
 //   core/models/gpt/gpt_model.py, `pre_process or mtp_process`).
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "models/model_spec.hpp"
@@ -30,6 +31,9 @@ namespace stagecraft {
 
 // Does the rank with the head also hold the word embedding?
 [[nodiscard]] bool ends_meet(const ParallelPlan& plan);
+// The stage whose rank has a word embedding besides that of the first: the last where it is tied, that of
+// multi-token prediction. Absent where there is none, or the ranks are the same.
+[[nodiscard]] std::optional<int> second_embedding(const TransformerSpec& model, const ParallelPlan& plan);
 
 // A ZeRO unit: a piece of a stage whose weights are gathered together and whose gradients are reduced
 // together, as FSDP wraps models.

@@ -30,7 +30,8 @@ struct StageContent {
   // The order has a recompute pass (R) that restores all of the stage's activations. Otherwise the backward
   // recomputes, layer by layer.
   bool recompute_pass = false;
-  std::int64_t mtp_layers = 0;  // multi-token prediction, on the last stage
+  // Multi-token prediction: on the stage of the last layers, or on one of its own before the head's.
+  std::int64_t mtp_layers = 0;
   bool embedding = false;
   bool head = false;
 

@@ -38,6 +38,24 @@ void refuse_even_split_keys(const ParallelSpec& spec, const Reporter& report) {
   refuse("parallelism.loss_as_layer", spec.loss_as_layer);
 }
 
+// Two stages without layers at the end: layers of multi-token prediction, then the head alone.
+//   source  Megatron-LM, core/transformer/multi_token_prediction.py @d98e8a64; layouts that end in `|m|L`.
+bool mtp_has_own_stage(const TransformerSpec& model, const std::vector<std::int64_t>& layers) {
+  const std::size_t n = layers.size();
+  return model.mtp_layers > 0 && n > 2 && layers[n - 1] == 0 && layers[n - 2] == 0;
+}
+
+// Three ranks would hold a tied word embedding.
+void refuse_third_embedding(const TransformerSpec& model, const Reporter& report) {
+  if (!model.tied_embeddings) return;
+  report.error(
+      "parallelism.stage_layers", "not-supported",
+      "a stage of multi-token prediction alone needs an embedding of its own, and the model ties its "
+      "embeddings",
+      "leave a layer on the last stage, which then has the prediction too; or model.tied_embeddings: "
+      "false");
+}
+
 bool check_stage_layers(const TransformerSpec& model, const ParallelSpec& spec, const Reporter& report) {
   const std::vector<std::int64_t>& layers = spec.stage_layers;
   const auto entries = static_cast<std::int64_t>(layers.size());
@@ -54,11 +72,16 @@ bool check_stage_layers(const TransformerSpec& model, const ParallelSpec& spec, 
                  fmt::format("the entries add up to {}{}, and model.layers = {}",
                              sum > model.layers ? "at least " : "", sum, model.layers),
                  sum > model.layers ? "take layers away" : fmt::format("add {} more", model.layers - sum));
-  for (std::size_t i = 1; i + 1 < layers.size(); ++i) {
+  const bool predicts_apart = mtp_has_own_stage(model, layers);
+  if (predicts_apart) refuse_third_embedding(model, report);
+  for (std::size_t i = 1; i + (predicts_apart ? 2 : 1) < layers.size(); ++i) {
     if (layers[i] != 0) continue;
     report.error("parallelism.stage_layers", "empty-stage",
                  fmt::format("stage {} of {} holds nothing", i, entries),
-                 "only the first (embedding) and the last (head) can do without layers");
+                 model.mtp_layers > 0
+                     ? "only the first (embedding), the last (head) and, before a last one without layers, "
+                       "that of multi-token prediction can do without layers"
+                     : "only the first (embedding) and the last (head) can do without layers");
     break;
   }
   return entries == stage_count(spec) && sum == model.layers;
@@ -159,7 +182,8 @@ std::vector<StageContent> stage_contents(const TransformerSpec& model, const Par
   SC_CHECK(first == model.layers, "the stages hold the whole model");
   stages.front().embedding = true;
   stages.back().head = true;
-  stages.back().mtp_layers = model.mtp_layers;
+  (mtp_has_own_stage(model, spec.stage_layers) ? *(stages.end() - 2) : stages.back()).mtp_layers =
+      model.mtp_layers;
   return stages;
 }
 

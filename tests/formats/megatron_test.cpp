@@ -243,6 +243,10 @@ TEST(MegatronImport, SplitsThePipelineAsItIsTold) {
   EXPECT_EQ(
       import_text(job(base + "--pipeline-model-parallel-layout E|(t|)*6,ttL")).at("parallelism.stage_layers"),
       "0 1 1 1 1 1 1 2");
+  const Import predicts =
+      import_text(job(base + "--mtp-num-layers 1 --pipeline-model-parallel-layout Ett|(t|)*4,tt|m|L"));
+  EXPECT_EQ(predicts.at("parallelism.stage_layers"), "2 1 1 1 1 2 0 0") << "DeepSeek-V3's ends alike";
+  EXPECT_THAT(predicts.messages, Not(Contains(HasSubstr("multi-token"))));
   EXPECT_EQ(import_text(job(base + "--decoder-first-pipeline-num-layers 1")).at("parallelism.stage_layers"),
             "refused");  // 7 layers on 3 ranks
   EXPECT_THAT(import_text(job(base + "--pipeline-model-parallel-layout Ettt|ttttt||L")).messages,

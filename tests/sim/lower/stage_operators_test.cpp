@@ -84,6 +84,22 @@ TEST(StageOperators, OfPredictionsHaveALayerAndAHeadOfTheirOwn) {
   EXPECT_EQ(count(without, UnitKind::kHead), 1);
 }
 
+// Property: on a stage of their own they take from the last what they cost there.
+TEST(StageOperators, OfPredictionsCostTheSameOnAStageOfTheirOwn) {
+  for (const char* training : {"", kUniform}) {
+    const auto prices = [&](std::vector<std::int64_t> layers) {
+      Scenario scenario = job(kExperts, training, 2);
+      scenario.parallelism.pipeline = static_cast<int>(layers.size());
+      scenario.parallelism.stage_layers = std::move(layers);
+      return prices_of(scenario);
+    };
+    const StagePrice together = prices({6, 0}).stages[1];
+    const IterationPrices apart = prices({3, 3, 0, 0});
+    EXPECT_EQ(together.forward.total(), apart.stages[2].forward.total() + apart.stages[3].forward.total());
+    EXPECT_EQ(together.backward(), apart.stages[2].backward() + apart.stages[3].backward());
+  }
+}
+
 // Property: priced one by one they are what a stage costs.
 TEST(StageOperators, AddUpToThePriceOfTheirStage) {
   for (const char* model : {"", kPredicts, kExperts}) {

@@ -284,6 +284,36 @@ TEST(StageContents, CountExpertsAndRecomputedLayers) {
                                .head = true}));
 }
 
+// Layouts that end in `|m|L` in Megatron-LM.
+TEST(StageContents, HaveMultiTokenPredictionAloneBeforeAHeadThatIsAlone) {
+  Case c = with_experts(4, {.pipeline = 4, .stage_layers = {6, 6, 0, 0}});
+  auto& model = std::get<TransformerSpec>(c.model);
+  model.mtp_layers = 2;
+  model.tied_embeddings = false;
+  EXPECT_THAT(outcome_of(c).plan->stages,
+              ElementsAre(StageContent{.layers = 6, .expert_layers = 4, .embedding = true},
+                          StageContent{.layers = 6, .expert_layers = 6}, StageContent{.mtp_layers = 2},
+                          StageContent{.head = true}));
+  model.tied_embeddings = true;
+  EXPECT_EQ(message_of(c),
+            "case.yaml: error: parallelism.stage_layers: a stage of multi-token prediction alone needs an "
+            "embedding of its own, and the model ties its embeddings\n"
+            "  hint: leave a layer on the last stage, which then has the prediction too; or "
+            "model.tied_embeddings: false");
+  model.tied_embeddings = false;
+  c.parallelism.stage_layers = {12, 0, 0, 0};
+  EXPECT_EQ(
+      message_of(c),
+      "case.yaml: error: parallelism.stage_layers: stage 1 of 4 holds nothing\n"
+      "  hint: only the first (embedding), the last (head) and, before a last one without layers, that of "
+      "multi-token prediction can do without layers");
+  model.mtp_layers = 0;
+  c.parallelism.stage_layers = {6, 6, 0, 0};
+  EXPECT_EQ(message_of(c),
+            "case.yaml: error: parallelism.stage_layers: stage 2 of 4 holds nothing\n"
+            "  hint: only the first (embedding) and the last (head) can do without layers");
+}
+
 TEST(StageContents, RecomputeEveryLayerInUniformGroups) {
   Case c = with_experts(2, {.pipeline = 2});
   c.training.recompute = {.granularity = Recompute::kFull, .layers = 4};

@@ -289,6 +289,23 @@ TEST(Messages, AreTheWholeActivationOrATensorRanksShareOfIt) {
     }
 }
 
+// The stage of multi-token prediction hands on the state for the next token and one for each further one.
+TEST(Messages, OfMultiTokenPredictionAloneAreTheStatesOfAllHeads) {
+  const Scenario scenario = with(pipelined(), [](Scenario& s) {
+    auto& model = std::get<TransformerSpec>(s.model);
+    model.mtp_layers = 2;
+    model.tied_embeddings = false;
+    s.parallelism.data = 2;
+    s.parallelism.pipeline = 4;
+    s.parallelism.stage_layers = {model.layers - 1, 1, 0, 0};
+    s.parallelism.sequence_parallel = true;
+  });
+  Diagnostics diagnostics;
+  const std::optional<Prepared> prepared = prepare(scenario, diagnostics);
+  ASSERT_TRUE(prepared.has_value());
+  EXPECT_EQ(message_bytes(scenario, prepared->plan), (std::vector{12_MiB, 12_MiB, 36_MiB}));
+}
+
 TEST(Messages, OfAbstractStagesAreTheActivationsOfTheirOwn) {
   const Scenario scenario = scenario_of(
       "stagecraft: 1\n"

@@ -77,6 +77,18 @@ TEST(Weights, OfMultiTokenPredictionHaveTheEmbeddingWithThem) {
   }
 }
 
+// On a stage of its own, a layer of multi-token prediction has the embedding with it, and the head stays alone.
+TEST(Weights, OfMultiTokenPredictionMayHaveAStageOfTheirOwn) {
+  Scenario scenario = small("pipeline: 4, stage_layers: [2, 2, 0, 0]", 4);
+  auto& model = std::get<TransformerSpec>(scenario.model);
+  model.position = Position::kRope;
+  model.tied_embeddings = false;
+  model.mtp_layers = 1;
+  const std::int64_t words = 50257 * 1024;
+  EXPECT_EQ(weights_of_rank(scenario, 2), 2 * (mtp_parameters(model, {}).all() + words));
+  EXPECT_EQ(weights_of_rank(scenario, 3), 2 * (words + 2 * 1024));  // and the final norm
+}
+
 // 1F1B keeps p - rank micro-batches (SC'21, section 2.2), GPipe all of them.
 TEST(Activations, AreThoseOfTheMicroBatchesInFlight) {
   Scenario scenario = small("pipeline: 4", 4);
