@@ -920,7 +920,7 @@ class Answers(Case):
                 self.assertEqual(max(codes), ran.returncode)
 
     def test_several_scenarios_give_the_same_bytes_on_any_number_of_threads(self):
-        files = [self.write("slow.yaml", STAGES.replace("batch_size: 8", "batch_size: 20000")),
+        files = [self.write("slow.yaml", STAGES.replace("batch_size: 8", "batch_size: 4000")),
                  self.write("bad.yaml", GOOD.replace("nodes:", "nodez:")),
                  self.write("missed.yaml", STAGES + 'assert: {iteration_time: "< 1 ms"}\n'),
                  "nosuch.yaml", self.write("good.yaml", STAGES),
