@@ -20,6 +20,10 @@ struct FusedOrEager {
   [[nodiscard]] constexpr const Elementwise& of(const Shard& shard) const {
     return shard.fused_kernels ? fused : eager;
   }
+  // Of one of the LateFusions.
+  [[nodiscard]] constexpr const Elementwise& of(const Shard& shard, bool LateFusions::*late) const {
+    return shard.fused_kernels && shard.fuses.*late ? fused : eager;
+  }
 };
 
 inline constexpr MemoryPass kNothing{.bytes = 0, .kernels = 0};

@@ -59,7 +59,7 @@ void add_up_forward(Ops& ops, const FeedForward& block, const Linear& up, const 
 }  // namespace
 
 const Elementwise& activation_traffic(const TransformerSpec& model, const Shard& shard) {
-  if (model.activation == Activation::kSwiglu) return kSwigluTraffic.of(shard);
+  if (model.activation == Activation::kSwiglu) return kSwigluTraffic.of(shard, &LateFusions::swiglu);
   return (model.biases ? kBiasGeluTraffic : kGeluTraffic).of(shard);
 }
 

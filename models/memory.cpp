@@ -6,6 +6,7 @@
 #include "base/check.hpp"
 #include "models/expert_exchange.hpp"
 #include "models/fp8_casts.hpp"
+#include "models/norm_operators.hpp"
 #include "models/op_builder.hpp"
 #include "models/partition.hpp"
 
@@ -56,12 +57,12 @@ class LayerSizes {
   [[nodiscard]] std::int64_t up() const { return columns(widths_.up); }
   [[nodiscard]] std::int64_t ffn() const { return columns(widths_.ffn); }
   [[nodiscard]] bool eager_gate() const {
-    return model_.activation == Activation::kSwiglu && !shard_.fused_kernels;
+    return model_.activation == Activation::kSwiglu && !(shard_.fused_kernels && shard_.fuses.swiglu);
   }
   // Bytes that a norm keeps of an input of `bytes`: the input. Eager RMSNorm keeps an fp32 copy, which is
   // squared and scaled, and the normalised tensor, which the weight multiplies.
   [[nodiscard]] std::int64_t normed(std::int64_t bytes) const {
-    const bool eager = model_.normalization == Normalization::kRmsNorm && !shard_.fused_kernels;
+    const bool eager = model_.normalization == Normalization::kRmsNorm && !fuses_norm(model_, shard_);
     return eager ? bytes / element() * kFp32 + bytes : bytes;
   }
 

@@ -7,18 +7,23 @@ namespace stagecraft {
 
 namespace {
 
-const FusedOrEager& norm_traffic(const TransformerSpec& model) {
-  return model.normalization == Normalization::kLayerNorm ? kLayerNormTraffic : kRmsNormTraffic;
+const Elementwise& norm_traffic(const TransformerSpec& model, const Shard& shard) {
+  if (model.normalization == Normalization::kLayerNorm) return kLayerNormTraffic.of(shard);
+  return kRmsNormTraffic.of(shard, &LateFusions::rms_norm);
 }
 
 }  // namespace
+
+bool fuses_norm(const TransformerSpec& model, const Shard& shard) {
+  return shard.fused_kernels && (model.normalization == Normalization::kLayerNorm || shard.fuses.rms_norm);
+}
 
 Norm residual_norm(std::string_view name, const TransformerSpec& model, const Shard& shard) {
   return {.name = name, .rows = shard.local_tokens(), .width = model.hidden};
 }
 
 void add_norm_forward(Ops& ops, const Norm& norm, const TransformerSpec& model, const Shard& shard) {
-  MemoryPass pass = norm_traffic(model).of(shard).forward;
+  MemoryPass pass = norm_traffic(model, shard).forward;
   if (norm.feeds_products && norm_writes_fp8(shard)) pass.bytes -= 1;
   Op op = memory_op(norm.name, norm.rows * norm.width, pass, shard);
   // Statistics in fp32: mean and deviation, or the root mean square alone.
@@ -29,15 +34,14 @@ void add_norm_forward(Ops& ops, const Norm& norm, const TransformerSpec& model, 
 void add_norm_backward(Ops& ops, const Norm& norm, const TransformerSpec& model, const Shard& shard,
                        Residual residual) {
   const std::int64_t elements = norm.rows * norm.width;
-  MemoryPass pass = norm_traffic(model).of(shard).backward;
-  const MemoryPass sum = kResidualGradientTraffic.of(shard).backward;
-  if (residual == Residual::kSummed && shard.fused_kernels) pass.bytes += sum.bytes;
+  MemoryPass pass = norm_traffic(model, shard).backward;
+  const bool fused = fuses_norm(model, shard);
+  if (residual == Residual::kSummed && fused) pass.bytes += kResidualGradientTraffic.fused.backward.bytes;
   Op op = memory_op(norm.name, elements, pass, shard);
   op.bytes += Bytes(4 * norm.width);  // weight-gradient partials
   ops.push_back(op);
-  if (residual == Residual::kSummed && !shard.fused_kernels) {
-    add_memory(ops, "residual gradient", elements, sum, shard);
-  }
+  if (residual == Residual::kSummed && !fused)
+    add_memory(ops, "residual gradient", elements, kResidualGradientTraffic.eager.backward, shard);
 }
 
 void add_residual_forward(Ops& ops, const TransformerSpec& model, const Shard& shard) {

@@ -14,6 +14,9 @@ struct Norm {
   std::int64_t rows = 0, width = 0;
   bool feeds_products = false;  // of the same module, which may want them in fp8
 };
+// Is it one kernel, which also adds the gradient of the residual?
+[[nodiscard]] bool fuses_norm(const TransformerSpec& model, const Shard& shard);
+
 // A norm over the T' tokens of the rank, h wide.
 [[nodiscard]] Norm residual_norm(std::string_view name, const TransformerSpec& model, const Shard& shard);
 

@@ -69,7 +69,7 @@ void add_head_norms_and_rope(Ops& ops, const TransformerSpec& model, const Shard
     add_norm_forward(ops, query_norm(model, shard), model, shard);
     add_norm_forward(ops, key_norm(model, shard), model, shard);
   }
-  add_rope(ops, kRopeTraffic.of(shard).forward, model, shard);
+  add_rope(ops, kRopeTraffic.of(shard, &LateFusions::rope).forward, model, shard);
 }
 
 void add_grouped_forward(Ops& ops, const TransformerSpec& model, const Shard& shard) {
@@ -79,7 +79,7 @@ void add_grouped_forward(Ops& ops, const TransformerSpec& model, const Shard& sh
 }
 
 void add_grouped_input_gradient(Ops& ops, const TransformerSpec& model, const Shard& shard) {
-  add_rope(ops, kRopeTraffic.of(shard).backward, model, shard);
+  add_rope(ops, kRopeTraffic.of(shard, &LateFusions::rope).backward, model, shard);
   if (model.qk_norm) {
     add_norm_backward(ops, key_norm(model, shard), model, shard, Residual::kNone);
     add_norm_backward(ops, query_norm(model, shard), model, shard, Residual::kNone);
@@ -172,7 +172,8 @@ void add_latent_input_gradient(Ops& ops, const TransformerSpec& model, const Sha
   const std::int64_t keys = shard.tokens() * widths(model, shard.tensor).key_value;
   add_split(ops, model, shard);
   add_memory(ops, "key concatenation", keys, kConcatenationTraffic.of(shard).backward, shard);
-  add_memory(ops, "rope", rotated_elements(model, shard), kRopeTraffic.of(shard).backward, shard);
+  add_memory(ops, "rope", rotated_elements(model, shard), kRopeTraffic.of(shard, &LateFusions::rope).backward,
+             shard);
   add_gather(ops,
              {.name = "kv input gather",
               .what = GatherOf::kInputAgain,
@@ -259,7 +260,8 @@ void add_latent_up_forward(Ops& ops, const TransformerSpec& model, const Shard& 
               .beside = beside_next_gemm(shard)},
              shard);
   add_forward(ops, linear.kv_up, shard);
-  add_memory(ops, "rope", rotated_elements(model, shard), kRopeTraffic.of(shard).forward, shard);
+  add_memory(ops, "rope", rotated_elements(model, shard), kRopeTraffic.of(shard, &LateFusions::rope).forward,
+             shard);
   add_memory(ops, "key concatenation", keys, kConcatenationTraffic.of(shard).forward, shard);
   add_split(ops, model, shard);
 }

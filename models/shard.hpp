@@ -122,6 +122,16 @@ struct WeightSplit {
   std::int64_t tensor = 1, expert = 1, expert_tensor = 1;
 };
 
+// Operations that training software came to fuse later than those of a GPT: the layers of Llama.
+//   source  Megatron-LM, megatron/legacy/model: rms_norm.py, transformer.py (swiglu), and
+//           rotary_pos_embedding.py are plain PyTorch; core/fusions/ has them from 2024 on
+struct LateFusions {
+  bool rms_norm = true, swiglu = true, rope = true;
+
+  friend bool operator==(const LateFusions&, const LateFusions&) = default;
+};
+inline constexpr std::array<std::string_view, 3> kLateFusionNames = {"rmsnorm", "swiglu", "rope"};
+
 struct Shard {
   std::int64_t sequence = 0;     // s, tokens of a sample
   std::int64_t micro_batch = 1;  // b, samples
@@ -140,7 +150,8 @@ struct Shard {
   // Recompute ends with the last tensor that the backward reads: the last projection of a dense layer or
   // module is skipped (PyTorch's non-reentrant checkpoints).
   bool recompute_stops_early = false;
-  bool fused_kernels = true;
+  bool fused_kernels = true;  // without it nothing is fused
+  LateFusions fuses = {};
   bool gradient_accumulation_fusion = true;
   Fp8Recipe fp8_recipe = Fp8Recipe::kDelayed;
   // Layouts that products with one scale a tensor read. 2: a GEMM takes both operands along k, so that a

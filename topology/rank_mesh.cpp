@@ -19,6 +19,14 @@ RankMesh::RankMesh(std::array<int, kAxisCount> degree, std::array<Axis, kAxisCou
   }
 }
 
+bool RankMesh::fills_nodes_alike(int gpus) const {
+  for (std::size_t i = 0; i < kAxisCount; ++i) {
+    const int ranks = stride_[i] * degree_[i];
+    if (ranks % gpus != 0 && gpus % ranks != 0) return false;
+  }
+  return true;
+}
+
 int RankMesh::size() const {
   int product = 1;
   for (const int degree : degree_) product *= degree;
@@ -139,12 +147,21 @@ GroupPlacement RankMesh::place(const Cluster& cluster, int rank, const std::vect
                                GroupKey group_key) const {
   SC_CHECK(size() <= cluster.gpu_count(), "every rank has a GPU");
   GroupPlacement result = on_nodes(cluster, members);
-  const int node = cluster.node_of(device_of(rank));
-  const int first = cluster.first_gpu(node);
-  const int end = std::min(first + cluster.gpus_in(node), size());
-  std::vector<decltype(group_key(rank))> groups;
-  for (int other = first; other < end; ++other) groups.push_back(group_key(other));
-  result.groups_per_node = count_groups(std::move(groups), result.ranks, result.nodes > 1);
+  const auto groups_on = [&](int node) {
+    const int first = cluster.first_gpu(node);
+    const int end = std::min(first + cluster.gpus_in(node), size());
+    std::vector<decltype(group_key(rank))> groups;
+    for (int other = first; other < end; ++other) groups.push_back(group_key(other));
+    return count_groups(std::move(groups), result.ranks, result.nodes > 1);
+  };
+  result.groups_per_node = groups_on(cluster.node_of(device_of(rank)));
+  if (cluster.spec().groups.size() > 1 || fills_nodes_alike(cluster.gpus_in(0))) return result;
+  int last_node = -1;
+  for (const int member : members) {
+    const int node = cluster.node_of(device_of(member));
+    if (node != last_node) result.groups_per_node = std::max(result.groups_per_node, groups_on(node));
+    last_node = node;
+  }
   return result;
 }
 

@@ -52,9 +52,10 @@ class RankMesh {
   [[nodiscard]] std::vector<int> group(int rank, std::initializer_list<Axis> axes) const;
   [[nodiscard]] std::vector<int> group(int rank, Axis axis) const { return group(rank, {axis}); }
 
-  // Placement of that group. groups_per_node is counted on the node of `rank`; where the group leaves it,
-  // without those groups that do not, for they send nothing over its NICs. GPUs beyond the mesh are idle.
-  // Cost: one pass over the group and one over the node.
+  // Placement of that group. groups_per_node is counted on its fullest node, of several kinds of nodes on that
+  // of `rank`; where the group leaves it, without those groups that do not, for they send nothing over its
+  // NICs. GPUs beyond the mesh are idle. Cost: one pass over the group and one over a node, over all of its
+  // nodes where they are not filled alike.
   [[nodiscard]] GroupPlacement placement(const Cluster& cluster, int rank,
                                          std::initializer_list<Axis> axes) const;
   [[nodiscard]] GroupPlacement placement(const Cluster& cluster, int rank, Axis axis) const {
@@ -77,6 +78,8 @@ class RankMesh {
                                                        std::initializer_list<Axis> axes, int block) const;
 
  private:
+  // Do all nodes of so many GPUs hold the same part of every axis?
+  [[nodiscard]] bool fills_nodes_alike(int gpus) const;
   [[nodiscard]] int first_of_group(int rank, std::initializer_list<Axis> axes) const;
   // Ranks of a group before the first that has another coordinate on `axis`.
   [[nodiscard]] int ranks_below(Axis axis, std::initializer_list<Axis> axes) const;

@@ -231,6 +231,9 @@ std::string write_profile(const HardwareProfile& profile, const ProfileRemarks& 
   const DefaultSoftware& software = profile.software;
   out += fmt::format("software: {{replicated: {}, sharded: {}", scalar(software.replicated),
                      scalar(software.sharded));
+  if (!software.sharded_gated.empty())
+    out += fmt::format(", sharded_gated: {}", scalar(software.sharded_gated));
+  if (!software.sharded_fp16.empty()) out += fmt::format(", sharded_fp16: {}", scalar(software.sharded_fp16));
   if (software.cuda_graphs != CudaGraphs::kNone)
     out += fmt::format(", cuda_graphs: {}", kCudaGraphsNames[static_cast<std::size_t>(software.cuda_graphs)]);
   out += "}\n";

@@ -283,7 +283,9 @@ DefaultSoftware read_software(YamlMap& root) {
   Section section = required_section(root, "software", "what jobs run on such devices");
   if (!section.ok) return {};
   DefaultSoftware software{.replicated = section.map.text("replicated"),
-                           .sharded = section.map.text("sharded")};
+                           .sharded = section.map.text("sharded"),
+                           .sharded_gated = section.map.text("sharded_gated", ""),
+                           .sharded_fp16 = section.map.text("sharded_fp16", "")};
   if (section.map.has("cuda_graphs"))
     software.cuda_graphs =
         static_cast<CudaGraphs>(section.map.choice("cuda_graphs", to_strings(kCudaGraphsNames)));

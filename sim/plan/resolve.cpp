@@ -218,7 +218,7 @@ void Resolver::check_expert_shard_group(std::int64_t data, std::int64_t replicas
           "{} sharded copies do not divide the {} ranks that hold the same experts, tensor × context × "
           "data / (expert × expert_tensor)",
           replicas / *spec_.zero_group, copies),
-      would(nearest_legal(*spec_.zero_group, replicas, fits), "leave it out: all replicas share"));
+      fmt::format("zero_group {} would", any_of(nearest_legal(*spec_.zero_group, replicas, fits))));
 }
 
 // Dense layers and experts of a pipeline stage live on the same ranks, whatever the order: the next stage is

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ constexpr std::int64_t kMostUnitParameters = 1'000'000'000'000;
 
 struct SoftwarePreset {
   bool fused_kernels = true, gradient_accumulation_fusion = true;
+  LateFusions fuses;
   std::vector<std::string> attention_kernels;  // best first
   bool recompute_stops_early = false;
   bool recompute_gathers_again = false, gathers_matrices = false;
@@ -43,11 +45,27 @@ std::vector<std::string> read_schedules(YamlMap& map) {
   return names;
 }
 
+// `unfused`: what it runs eager although it fuses kernels.
+LateFusions read_fusions(YamlMap& map) {
+  std::array<bool, kLateFusionNames.size()> fused;
+  fused.fill(true);
+  for (const std::string& name : map.texts("unfused")) {
+    const auto* const known = std::ranges::find(kLateFusionNames, name);
+    if (known == kLateFusionNames.end())
+      map.error("unfused", "unknown-name", in_quotes(name) + " is no operation that is fused late",
+                "one of " + join(to_strings(kLateFusionNames), ", "));
+    else
+      fused[static_cast<std::size_t>(known - kLateFusionNames.begin())] = false;
+  }
+  return {.rms_norm = fused[0], .swiglu = fused[1], .rope = fused[2]};
+}
+
 SoftwarePreset read_preset(const YamlNode& root, Diagnostics& diagnostics) {
   YamlMap map(&root, "", root.where, diagnostics);
   SoftwarePreset preset;
   preset.fused_kernels = map.boolean("fused_kernels");
   preset.gradient_accumulation_fusion = map.boolean("gradient_accumulation_fusion", true);
+  preset.fuses = read_fusions(map);
   preset.attention_kernels = map.texts("attention_kernels");
   preset.recompute_stops_early = map.boolean("recompute_stops_early");
   preset.recompute_gathers_again = map.boolean("recompute_gathers_again", false);
@@ -97,6 +115,16 @@ std::optional<SoftwarePreset> preset_called(const std::string& name, YamlMap& op
   return read_preset(*root, options.diagnostics());
 }
 
+// What jobs without pipeline and tensor ranks run under ZeRO 2 and 3: fp16 dates them before PyTorch's FSDP, a gated
+// activation after the software that trained GPTs with it first.
+const std::string& fully_sharded_software(const DefaultSoftware& usual, const Scenario& scenario) {
+  if (scenario.training.precision == Precision::kFp16 && !usual.sharded_fp16.empty())
+    return usual.sharded_fp16;
+  const auto* model = std::get_if<TransformerSpec>(&scenario.model);
+  const bool gated = model != nullptr && model->activation == Activation::kSwiglu;
+  return gated && !usual.sharded_gated.empty() ? usual.sharded_gated : usual.sharded;
+}
+
 // The profile's default software: the sharded one where weights or gradients are sharded, unless it supports
 // no pipeline or tensor ranks and the scenario has some.
 std::string default_software(const HardwareProfile& profile, const Scenario& scenario, YamlMap& options,
@@ -104,7 +132,7 @@ std::string default_software(const HardwareProfile& profile, const Scenario& sce
   const DefaultSoftware& usual = profile.software;
   const ParallelSpec& parallel = scenario.parallelism;
   if (parallel.zero_stage < 2 || replicas_of(scenario) == 1) return usual.replicated;
-  if (parallel.pipeline == 1 && parallel.tensor == 1) return usual.sharded;
+  if (parallel.pipeline == 1 && parallel.tensor == 1) return fully_sharded_software(usual, scenario);
   const std::optional<SoftwarePreset> found = preset_called(usual.sharded, options, places);
   return found && found->schedules && found->schedules->empty() ? usual.replicated : usual.sharded;
 }
@@ -154,6 +182,7 @@ void apply_software(YamlMap& options, const PresetPlaces& places, Scenario& scen
   if (!options.has("fused_kernels")) spec.fused_kernels = preset.fused_kernels;
   if (!options.has("gradient_accumulation_fusion"))
     spec.gradient_accumulation_fusion = preset.gradient_accumulation_fusion;
+  spec.fuses = preset.fuses;
   spec.schedules = preset.schedules;
   spec.recompute_stops_early = preset.recompute_stops_early;
   spec.recompute_gathers_again = preset.recompute_gathers_again;

@@ -115,7 +115,9 @@ void check_gradient(YamlMap& map, const TrainingSpec& spec) {
   map.error("gradient_dtype", "contradiction",
             fmt::format("{} gradients do not go with {} training",
                         kPrecisionNames[static_cast<std::size_t>(spec.gradient)], precision),
-            spec.precision == Precision::kFp32 ? "use fp32" : fmt::format("use fp32 or {}", precision));
+            spec.precision == Precision::kFp32  ? "use fp32"
+            : spec.precision == Precision::kFp8 ? "use fp32 or bf16"
+                                                : fmt::format("use fp32 or {}", precision));
 }
 
 // `modules: [core_attn, mlp]`; each wrong name is reported where it stands.

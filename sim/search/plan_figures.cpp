@@ -15,7 +15,8 @@ double PlanFigures::tokens(const RankedPlan& plan) const {
 }
 
 double PlanFigures::samples_per_s(const RankedPlan& plan) const {
-  return plan.time > Duration::zero() ? 1 / sample_time(plans_, plan) : 0;
+  const double seconds = to_seconds(plan.time);  // divided as Report does, to the same bit
+  return seconds > 0 ? static_cast<double>(point(plan).global_batch) / seconds : 0;
 }
 
 double PlanFigures::tokens_per_s(const RankedPlan& plan) const {

@@ -95,6 +95,9 @@ TEST(LayerTensors, OfLlamaIsTheSumOfItsTensors) {
   EXPECT_EQ(kept(zoo::llama3_8b(), shard), Bytes(1'141'899'264));
   shard.fused_kernels = false;
   EXPECT_EQ(kept(zoo::llama3_8b(), shard), Bytes(1'376'780'288 + 8 * 8192 * 4096));
+  shard.fused_kernels = true;
+  shard.fuses = {.rms_norm = false, .swiglu = false, .rope = false};
+  EXPECT_EQ(kept(zoo::llama3_8b(), shard), Bytes(1'376'780'288 + 8 * 8192 * 4096));
   const Shard eight{.sequence = 8192, .tensor = 8, .sequence_parallel = true};
   EXPECT_EQ(kept(zoo::llama3_70b(), eight), Bytes(281'280'512));
   EXPECT_EQ(kept(zoo::llama31_405b(), eight), Bytes(533'200'896));

@@ -316,6 +316,24 @@ TEST(ElementwiseOperators, OfALlamaMoveTheTablesBytes) {
   EXPECT_EQ(find(fused.forward, "residual add").bytes, Bytes(6 * th));
 }
 
+// Software that fuses a GPT's operations may run a Llama's operator by operator, one or all.
+TEST(ElementwiseOperators, OfALlamaAreFusedOneByOne) {
+  const LayerOps eager = layer_operators(zoo::llama3_8b(), {.sequence = 8192, .fused_kernels = false});
+  const LayerOps fused = layer_operators(zoo::llama3_8b(), {.sequence = 8192});
+  const std::pair<std::string_view, LateFusions> rows[] = {
+      {"ffn norm", {.rms_norm = false}}, {"activation", {.swiglu = false}}, {"rope", {.rope = false}}};
+  for (const auto& [name, fuses] : rows) {
+    const LayerOps ops = layer_operators(zoo::llama3_8b(), {.sequence = 8192, .fuses = fuses});
+    for (const auto& [other, ignored] : rows) {
+      SCOPED_TRACE(testing::Message() << name << " eager, " << other);
+      const LayerOps& like = other == name ? eager : fused;
+      EXPECT_EQ(find(ops.forward, other).bytes, find(like.forward, other).bytes);
+      EXPECT_EQ(find(ops.input_gradient, other).bytes, find(like.input_gradient, other).bytes);
+    }
+    EXPECT_EQ(find(ops.forward, "residual add").bytes, find(fused.forward, "residual add").bytes);
+  }
+}
+
 // A column sum of dY for each of the four biases, when no GEMM's epilogue has it.
 TEST(ElementwiseOperators, SumBiasGradientsOnlyWhenEager) {
   Shard shard = gpt3_shard();

@@ -227,7 +227,7 @@ TEST(ZeroGroup, DividesTheRanksThatHoldAnExpert) {
             "case.yaml: error: parallelism.zero_group: 2 sharded copies do not divide the 3 ranks that hold "
             "the same "
             "experts, tensor × context × data / (expert × expert_tensor)\n"
-            "  hint: 4 or 12 would");
+            "  hint: zero_group 4 or 12 would");
 }
 
 // System: Mixtral's case, 8 nodes of 8 GPUs, each with one copy: its 8 ranks hold an expert each. And tensor 8 on 4

@@ -723,7 +723,25 @@ TEST(Scenario, RunsTheSoftwareOfItsProfileUnlessItNamesOne) {
       "stagecraft: 1\nmodel: llama-3-8b\ncluster: {node: dgx-h100, nodes: 1}\n"
       "training: {global_batch_size: 8, sequence_length: 1024}\n";
   const auto options = [](const Result& result) { return result.scenario->options; };
-  const Result whole = read(head), sharded = read(head + "parallelism: {zero_stage: 3}\n"),
+  const std::string gpt = "stagecraft: 1\nmodel: gpt-3.6b\ncluster: {node: dgx-a100-80gb, nodes: 1}\n";
+  const std::string eight = "training: {global_batch_size: 8, sequence_length: 1024";
+  const Result gated = read(head + "parallelism: {zero_stage: 3}\n"),
+               fp16 = read(gpt + "parallelism: {zero_stage: 3}\n" + eight + ", precision: fp16}\n"),
+               fp16_ranks =
+                   read(gpt + "parallelism: {tensor: 2, zero_stage: 3}\n" + eight + ", precision: fp16}\n"),
+               gpts = read(gpt + "parallelism: {zero_stage: 3}\n" + eight + "}\n"),
+               llamas = read("stagecraft: 1\nmodel: llama-3-8b\ncluster: {node: dgx-a100-80gb, nodes: 1}\n" +
+                             eight + "}\n");
+  for (const Result* result : {&gated, &fp16, &fp16_ranks, &gpts, &llamas})
+    ASSERT_TRUE(result->scenario) << result->messages;
+  EXPECT_EQ(options(gated).software, "fsdp2");
+  EXPECT_EQ(options(gpts).software, "fsdp-2023");
+  EXPECT_EQ(options(fp16).software, "megatron-deepspeed-2021");
+  EXPECT_EQ(options(fp16_ranks).software, "megatron-lm-2021");
+  EXPECT_EQ(options(llamas).fuses, (LateFusions{.rms_norm = false, .swiglu = false, .rope = false}));
+  EXPECT_EQ(options(gated).fuses, LateFusions());
+  const Result whole = read(head),
+               sharded = read(head + "parallelism: {zero_stage: 3}\noptions: {software: fsdp-2023}\n"),
                alone = read(head + "parallelism: {tensor: 8, zero_stage: 3}\n"),
                stages = read(head + "parallelism: {pipeline: 2, zero_stage: 3}\n"),
                ranks = read(head + "parallelism: {tensor: 2, zero_stage: 3}\n"),
