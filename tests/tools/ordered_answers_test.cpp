@@ -7,6 +7,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "tools/commands/commands.hpp"
+
 namespace stagecraft {
 namespace {
 
@@ -14,7 +16,8 @@ class OrderedAnswersTest : public testing::TestWithParam<const char*> {
  protected:
   int ask(const OrderedAnswers::Ask& answer) {
     const OrderedAnswers answers{.count = 5, .make_ask = [&] { return answer; }};
-    return answers.print(parse_arguments(*find_command("run"), {"--quiet", "--jobs", GetParam()}), session_);
+    return answers.print(parse_arguments(*find_command("run"), commands(), {"--quiet", "--jobs", GetParam()}),
+                         session_);
   }
 
   std::ostringstream out_, err_;

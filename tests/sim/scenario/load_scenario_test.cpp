@@ -129,8 +129,10 @@ TEST(Scenario, FillsInEveryDefault) {
     return Sourced<T>{.value = value, .provenance = provenance, .source = found.source};
   };
   EXPECT_EQ(s.options,
-            (OptionsSpec{.software = "megatron-lm-2021",
+            (OptionsSpec{.fuses = {.rms_norm = false, .swiglu = false, .rope = false},
+                         .software = "megatron-lm-2021",
                          .schedules = std::vector<std::string>{"1f1b", "interleaved-1f1b"},
+                         .operator_overhead = std::chrono::microseconds(70),
                          .exchange_overhead = sourced(Duration(std::chrono::microseconds(900)),
                                                       Provenance::kAnalytic, s.options.exchange_overhead),
                          .tensor_collective_overhead =
@@ -808,7 +810,8 @@ TEST(Scenario, SaysWhoseSoftwareItTakesOfSeveralDevices) {
   EXPECT_THAT(warnings(h100 + ", " + a100),
               testing::HasSubstr("options.software: is not given: all devices run megatron-core, as profile "
                                  "h100-sxm5-80gb has it; a100-sxm4-80gb has megatron-lm-2021"));
-  EXPECT_THAT(warnings(h200 + ", " + h100, "parallelism: {zero_stage: 3}\n"),
+  EXPECT_EQ(warnings(h200 + ", " + h100, "parallelism: {zero_stage: 3}\n"), "");  // FSDP2 on both
+  EXPECT_THAT(warnings(h200 + ", " + h100, "parallelism: {zero_stage: 3, tensor: 2}\n"),
               testing::HasSubstr("all devices run fsdp2"));
   EXPECT_EQ(warnings(h200 + ", " + h100), "");
   // The FSDP of 2023 has no tensor ranks, and Megatron-Core runs in its place.
