@@ -152,11 +152,12 @@ TEST(Why, OfAJobThatDoesNotFitNamesTheFastestChangeThatDoes) {
   ASSERT_EQ(report.memory.verdict(), Verdict::kOutOfMemory);
   const Why why = why_of("llama3-8b-64xA100.yaml", large);
   ASSERT_TRUE(why.best);
-  EXPECT_EQ(why.best->words, "training.micro_batch_size=2");
+  EXPECT_EQ(why.best->words, "parallelism.tensor=4 parallelism.data=16");
   EXPECT_NE(why.best->verdict, Verdict::kOutOfMemory);
   EXPECT_GT(*why.best->iteration_time, report.iteration_time);
   EXPECT_THAT(why.sentences.back(), HasSubstr("First make it fit into memory"));
-  EXPECT_THAT(why.sentences.back(), HasSubstr("training.micro_batch_size=2 is the fastest that fits"));
+  EXPECT_THAT(why.sentences.back(),
+              HasSubstr("parallelism.tensor=4 parallelism.data=16 is the fastest that fits"));
 }
 
 // Micro-batches of 16 fit by no single change.
