@@ -15,14 +15,18 @@ struct Elementwise {
   MemoryPass forward, backward;
 };
 
+// Does software run one of the LateFusions fused?
+[[nodiscard]] constexpr bool fuses(const Shard& shard, bool LateFusions::*late) {
+  return shard.fused_kernels && shard.fuses.*late;
+}
+
 struct FusedOrEager {
   Elementwise fused, eager;
   [[nodiscard]] constexpr const Elementwise& of(const Shard& shard) const {
     return shard.fused_kernels ? fused : eager;
   }
-  // Of one of the LateFusions.
   [[nodiscard]] constexpr const Elementwise& of(const Shard& shard, bool LateFusions::*late) const {
-    return shard.fused_kernels && shard.fuses.*late ? fused : eager;
+    return fuses(shard, late) ? fused : eager;
   }
 };
 

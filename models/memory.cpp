@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "models/elementwise.hpp"
 #include "models/expert_exchange.hpp"
 #include "models/fp8_casts.hpp"
 #include "models/norm_operators.hpp"
@@ -57,7 +58,7 @@ class LayerSizes {
   [[nodiscard]] std::int64_t up() const { return columns(widths_.up); }
   [[nodiscard]] std::int64_t ffn() const { return columns(widths_.ffn); }
   [[nodiscard]] bool eager_gate() const {
-    return model_.activation == Activation::kSwiglu && !(shard_.fused_kernels && shard_.fuses.swiglu);
+    return model_.activation == Activation::kSwiglu && !fuses(shard_, &LateFusions::swiglu);
   }
   // Bytes that a norm keeps of an input of `bytes`: the input. Eager RMSNorm keeps an fp32 copy, which is
   // squared and scaled, and the normalised tensor, which the weight multiplies.

@@ -15,7 +15,8 @@ const Elementwise& norm_traffic(const TransformerSpec& model, const Shard& shard
 }  // namespace
 
 bool fuses_norm(const TransformerSpec& model, const Shard& shard) {
-  return shard.fused_kernels && (model.normalization == Normalization::kLayerNorm || shard.fuses.rms_norm);
+  return model.normalization == Normalization::kLayerNorm ? shard.fused_kernels
+                                                          : fuses(shard, &LateFusions::rms_norm);
 }
 
 Norm residual_norm(std::string_view name, const TransformerSpec& model, const Shard& shard) {

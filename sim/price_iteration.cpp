@@ -33,11 +33,11 @@ std::vector<Bytes> message_bytes(const Scenario& scenario, const ParallelPlan& p
   const int senders = plan.stage_count() - 1;
   const auto* stages = std::get_if<StagesSpec>(&scenario.model);
   const auto* transformer = std::get_if<TransformerSpec>(&scenario.model);
+  const PricingRequest request = pricing_request(scenario, plan, false);
   std::vector<Bytes> bytes;
   for (int stage = 0; stage < senders; ++stage)
-    bytes.push_back(stages != nullptr
-                        ? message_bytes(*stages, stage)
-                        : message_bytes(*transformer, pricing_request(scenario, plan, false), stage));
+    bytes.push_back(stages != nullptr ? message_bytes(*stages, stage)
+                                      : message_bytes(*transformer, request, stage));
   return bytes;
 }
 

@@ -219,9 +219,8 @@ void RankLedger::add_activations(LedgerItems& items, const ReplayPeak& peak,
   }
 }
 
-// One communicator per group with traffic: each parallel axis, and the neighbours along the pipeline. The
-// two ranks with a word embedding have one more. Every rank has one more in
-// a bidirectional pipeline.
+// One communicator per group with traffic: each parallel axis, and the neighbours along the pipeline. The two
+// ranks with a word embedding have one more, and so has every rank of a bidirectional pipeline.
 int RankLedger::communicators() const {
   int count = 0;
   for (const int ranks : {plan_.tensor, plan_.context, plan_.data, plan_.pipeline}) count += ranks > 1;

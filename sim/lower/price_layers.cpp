@@ -37,7 +37,8 @@ int first_of(const RankMesh& mesh, int member, Axis axis) {
 }
 
 std::vector<LayerGroups> find_layer_groups(const Network& network, int pipeline_rank) {
-  // Each group is placed once per node that it lies on.
+  // Each group is placed once, of several kinds of nodes once per node that it lies on.
+  const bool nodes_differ = network.cluster.spec().groups.size() > 1;
   std::array<std::map<std::pair<int, int>, GroupPlacement>, kCommGroupCount> known;
   std::vector<LayerGroups> all;
   for (const int member : pipeline_members(network.plan, pipeline_rank)) {
@@ -48,7 +49,7 @@ std::vector<LayerGroups> find_layer_groups(const Network& network, int pipeline_
       const RankMesh& mesh = shape.mesh(network.plan);
       const Axis axis = *shape.axes.begin();  // groups of layers lie along one axis
       if (mesh.degree(axis) == 1) continue;   // a group of one rank costs nothing
-      const int node = network.cluster.node_of(device_of(member));
+      const int node = nodes_differ ? network.cluster.node_of(device_of(member)) : 0;
       const auto [at, is_new] = known[i].try_emplace({first_of(mesh, member, axis), node});
       if (is_new) at->second = placement_of(network, member, group);
       groups.placement[i] = at->second;

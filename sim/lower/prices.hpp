@@ -169,8 +169,8 @@ struct IterationPrices {
   std::vector<StagePrice> stages;  // indexed by StagePlaces::index_of()
   std::vector<EdgePrice> edges;    // edge after each stage; empty after the last stage of a copy
   std::vector<RankPrice> ranks;    // pipeline ranks
-  std::optional<int> second_embedding =
-      {};                   // stage that `tied_embedding` joins to the first; absent: the last
+  // The stage that `tied_embedding` joins to the first; absent: the last.
+  std::optional<int> second_embedding = {};
   PassPrice host;           // once an iteration
   double unit_load = 1;     // fraction of the slowdown by unit traffic that compute really suffers
   OffloadPrice offload{};   // its stalls and steps are in the passes and the optimizer already

@@ -115,8 +115,8 @@ std::optional<SoftwarePreset> preset_called(const std::string& name, YamlMap& op
   return read_preset(*root, options.diagnostics());
 }
 
-// What jobs without pipeline and tensor ranks run under ZeRO 2 and 3: fp16 dates them before PyTorch's FSDP, a gated
-// activation after the software that trained GPTs with it first.
+// What jobs without pipeline and tensor ranks run under ZeRO 2 and 3: fp16 dates them before PyTorch's FSDP, a
+// gated activation after the software that trained GPTs with it first.
 const std::string& fully_sharded_software(const DefaultSoftware& usual, const Scenario& scenario) {
   if (scenario.training.precision == Precision::kFp16 && !usual.sharded_fp16.empty())
     return usual.sharded_fp16;

@@ -112,12 +112,11 @@ void check_gradient(YamlMap& map, const TrainingSpec& spec) {
   if (!half || spec.gradient == spec.precision) return;
   if (spec.precision == Precision::kFp8 && spec.gradient == Precision::kBf16) return;
   const std::string_view precision = kPrecisionNames[static_cast<std::size_t>(spec.precision)];
+  const std::string_view legal = spec.precision == Precision::kFp8 ? "bf16" : precision;
   map.error("gradient_dtype", "contradiction",
             fmt::format("{} gradients do not go with {} training",
                         kPrecisionNames[static_cast<std::size_t>(spec.gradient)], precision),
-            spec.precision == Precision::kFp32  ? "use fp32"
-            : spec.precision == Precision::kFp8 ? "use fp32 or bf16"
-                                                : fmt::format("use fp32 or {}", precision));
+            spec.precision == Precision::kFp32 ? "use fp32" : fmt::format("use fp32 or {}", legal));
 }
 
 // `modules: [core_attn, mlp]`; each wrong name is reported where it stands.
