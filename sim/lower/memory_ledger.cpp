@@ -227,7 +227,8 @@ int RankLedger::communicators() const {
   if (model_.experts) {
     count += plan_.expert > 1;
     count += plan_.expert_tensor > 1;
-    count += plan_.expert > 1 && plan_.expert_data() > 1;  // otherwise these ranks are the data group
+    const bool as_dense = plan_.expert == 1 && plan_.expert_tensor == plan_.tensor;  // the data group
+    count += !as_dense && plan_.expert_data() > 1;
   }
   if (plan_.places().copies() > 1) ++count;  // with the rank that holds the other copies of its stages
   const std::optional<int> second = second_embedding(model_, plan_);

@@ -55,7 +55,7 @@ bool stops_early(const PricingRequest& request) {
 // the reduction buffer, with the same traffic as an accumulation inside the GEMM, and are priced as one.
 //   source  torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py, foreach_reduce_scatter_copy_in.
 bool adds_in_products(const PricingRequest& request) {
-  const bool sharded = request.parallelism.zero_stage >= 2 && request.plan.replicas() > 1;
+  const bool sharded = request.parallelism.zero_stage >= 2 && request.plan.has_replicas();
   return request.options.gradient_accumulation_fusion || (sharded && !accumulates_whole(request));
 }
 
@@ -102,7 +102,7 @@ Shard shard_of(const PricingRequest& request) {
           .fp8_recipe = request.options.fp8_recipe,
           .fp8_layouts = request.fp8_layouts,
           .fp8_parameters = request.options.fp8_parameters && request.training.precision == Precision::kFp8,
-          .gathered_weights = request.parallelism.zero_stage >= 3 && request.plan.shard_group > 1,
+          .gathered_weights = request.parallelism.zero_stage >= 3 && request.plan.has_shards(),
           .context_exchange = request.parallelism.context_exchange,
           .expert_dispatcher = request.options.expert_dispatcher,
           .fp8_dispatch = request.options.fp8_dispatch,

@@ -162,7 +162,7 @@ Bytes RankStates::gathered_units() const {
 // all-gather outputs, which are copied out on the compute stream. Reductions allocate on the compute stream
 // (pytorch/pytorch #129721, #132445).
 Bytes RankStates::stream_blocks() const {
-  if (!shard_.software.fully_shard || zero() < 2 || plan_.shard_group == 1) return Bytes(0);
+  if (!shard_.software.fully_shard || zero() < 2 || !plan_.has_shards()) return Bytes(0);
   return Bytes(largest_run(gathers()));
 }
 
@@ -219,7 +219,7 @@ void RankStates::add_gradients(LedgerItems& items) const {
   add_sharded(items, kGradients, parameters_ * state.gradient, zero() >= 2, 1);
   if (accumulates_apart())
     return items.add(kGradients, "16-bit gradients", Bytes(parameters_.all() * kHalfBytes));
-  if (plan_.replicas() == 1) return;
+  if (!plan_.has_replicas()) return;
   const Bytes bucket(std::min(parameters_.all(), bucket_parameters(request_.job)) * state.gradient);
   if (zero() >= 2 && queues())
     return items.add(kGradients, "gradients to be reduced",
@@ -260,7 +260,7 @@ Bytes RankStates::on_host() const {
 // grads_groups_flat). In BF16_Optimizer the fp32 gradients are one tensor from the start, which is cast for
 // the reduction.
 Bytes RankStates::joined_gradients() const {
-  if (accumulates_apart()) return Bytes(plan_.replicas() > 1 ? parameters_.all() * kHalfBytes : 0);
+  if (accumulates_apart()) return Bytes(plan_.has_replicas() ? parameters_.all() * kHalfBytes : 0);
   const StateBytes state = state_bytes(shard_);
   if (!shard_.software.bucket_copies || state.gradient_copy == 0) return Bytes(0);
   const double kept = 1 - request_.job.offload.optimizer;

@@ -7,6 +7,7 @@
 //   ways has two copies of every stage, on the same GPUs.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -66,6 +67,14 @@ struct ParallelPlan {
   //   source  Megatron-Core, parallel_state.py, intra_partial_expert_data_parallel_size; torchtitan,
   //           ParallelDims, dp_shard_mod_ep
   [[nodiscard]] int expert_shard_group() const { return expert_data() / (replicas() / shard_group); }
+  // Is any gradient reduced, any state sharded under ZeRO? Experts' may be where the dense weights' are not.
+  [[nodiscard]] bool has_replicas() const { return replicas() > 1 || (has_experts() && expert_data() > 1); }
+  [[nodiscard]] bool has_shards() const {
+    return shard_group > 1 || (has_experts() && expert_shard_group() > 1);
+  }
+  [[nodiscard]] bool has_experts() const {
+    return std::ranges::any_of(stages, [](const StageContent& stage) { return stage.expert_layers > 0; });
+  }
   [[nodiscard]] int stage_count() const { return static_cast<int>(stages.size()); }
   [[nodiscard]] StagePlaces places() const {
     return {.placement = placement, .ranks = pipeline, .chunks = virtual_stages};

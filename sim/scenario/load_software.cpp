@@ -131,7 +131,7 @@ std::string default_software(const HardwareProfile& profile, const Scenario& sce
                              const PresetPlaces& places) {
   const DefaultSoftware& usual = profile.software;
   const ParallelSpec& parallel = scenario.parallelism;
-  if (parallel.zero_stage < 2 || replicas_of(scenario) == 1) return usual.replicated;
+  if (parallel.zero_stage < 2 || !has_replicas(scenario)) return usual.replicated;
   if (parallel.pipeline == 1 && parallel.tensor == 1) return fully_sharded_software(usual, scenario);
   const std::optional<SoftwarePreset> found = preset_called(usual.sharded, options, places);
   return found && found->schedules && found->schedules->empty() ? usual.replicated : usual.sharded;
@@ -161,7 +161,7 @@ void choose_software(YamlMap& options, const PresetPlaces& places, Scenario& sce
 }  // namespace
 
 void settle_sharded_pipeline(Scenario& scenario, bool reshard_given, bool whole_given) {
-  const bool sharded = scenario.parallelism.zero_stage >= 2 && replicas_of(scenario) > 1;
+  const bool sharded = scenario.parallelism.zero_stage >= 2 && has_replicas(scenario);
   OptionsSpec& spec = scenario.options;
   if (!sharded || !spec.reduces_behind_backward || scenario.parallelism.pipeline == 1) return;
   if (!reshard_given) spec.reshard_after_forward = false;

@@ -164,6 +164,7 @@ class Enumerator {
     point.zero_group = own.zero_group.value_or(0);
     const auto* model = std::get_if<TransformerSpec>(&scenario_->model);
     const std::int64_t heads = model != nullptr ? model->heads : 1;
+    has_experts_ = model != nullptr && model->layers_of(LayerKind::kExperts) > 0;
     for (const std::int64_t t : choices(tensor_, own.tensor, gpus_)) {
       if (gpus_ % t != 0 || (tensor_.all() && heads % t != 0)) continue;
       point.tensor = static_cast<int>(t);
@@ -290,7 +291,8 @@ class Enumerator {
     Numbers flags = sequence_.axis == nullptr ? Numbers{own.sequence_parallel ? 1 : 0} : sequence_.values;
     if (point.tensor == 1) flags = {std::ranges::min(flags)};
     Numbers stages = zero_.axis == nullptr ? Numbers{plans_.frames[point.frame].own_zero} : zero_.values;
-    if (point.replicas() == 1) stages = {std::ranges::min(stages)};
+    const bool replicas = has_replicas(point);
+    if (!replicas) stages = {std::ranges::min(stages)};
     const Numbers again = recompute_kinds();
     const std::uint32_t first = point.frame;
     const FrameKind sharded = point.pipeline > 1 ? FrameKind::kShardedStages
@@ -302,7 +304,7 @@ class Enumerator {
         point.recompute = static_cast<Recompute>(kind);
         for (const std::int64_t zero : stages) {
           point.zero_stage = static_cast<int>(zero);
-          const bool shards = zero >= 2 && point.replicas() > 1;
+          const bool shards = zero >= 2 && replicas;
           point.frame = first + static_cast<std::uint32_t>(shards ? sharded : FrameKind::kReplicated);
           for (const std::int64_t group : shard_groups(point)) {
             point.zero_group = static_cast<int>(group);
@@ -311,6 +313,10 @@ class Enumerator {
         }
       }
     }
+  }
+
+  [[nodiscard]] bool has_replicas(const SearchPoint& point) const {
+    return point.replicas() > 1 || (has_experts_ && point.tensor > point.expert * point.expert_tensor);
   }
 
   // 0 is all replicas; a group of one shards nothing, which ZeRO 0 is.
@@ -387,7 +393,7 @@ class Enumerator {
   // Properties of the current frame.
   const Scenario* scenario_ = nullptr;
   int gpus_ = 0;
-  bool chunked_ = false;
+  bool chunked_ = false, has_experts_ = false;
 };
 
 }  // namespace

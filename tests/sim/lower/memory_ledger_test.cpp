@@ -455,6 +455,36 @@ TEST(Experts, ShareTheirOptimizerWithTheRanksThatHoldTheSameExperts) {
   EXPECT_EQ(item_of(memory_of(job), "experts' optimizer"), Bytes(12 * 2 * experts / 2));
 }
 
+// System: 8 tensor ranks of one replica, which hold two halves of the experts four times. ZeRO 3 shards the
+// experts four ways and gathers the weights of a layer and of its neighbour.
+TEST(Experts, AreShardedWhereTheDenseWeightsHaveOneReplica) {
+  Job job;
+  job.model = zoo::mixtral_8x7b();
+  job.parallelism = {.tensor = 8, .data = 1, .expert = 2, .sequence_parallel = true, .zero_stage = 3};
+  const std::int64_t experts = 4 * 3LL * 4096 * 14336;  // of a layer
+  const StageMemory memory = memory_of(job);
+  EXPECT_EQ(item_of(memory, "experts' weights"), Bytes(2 * 32 * experts / 4));
+  EXPECT_GT(item_of(memory, "gathered units"), Bytes(2 * 2 * experts));
+  EXPECT_GT(item_of(memory, "gradients of a gathered unit"), Bytes(4 * experts));
+  job.parallelism.expert = 8;  // every expert lives once
+  EXPECT_EQ(item_of(memory_of(job), "gathered units"), Bytes(0));
+  EXPECT_EQ(item_of(memory_of(job), "gradients of a gathered unit"), Bytes(0));
+}
+
+// The experts' replicas are a group of their own where they are not those of the dense weights.
+TEST(Experts, HaveACommunicatorForTheirReplicas) {
+  Job job;
+  job.model = zoo::mixtral_8x7b();
+  job.profile.memory.communicators.value = Bytes(1);
+  job.parallelism = {.tensor = 2, .data = 4, .expert_tensor = 2, .sequence_parallel = true};
+  const auto communicators = [&] { return item_of(memory_of(job), "NCCL communicators"); };
+  EXPECT_EQ(communicators(), Bytes(3));  // tensor, data, expert_tensor
+  job.parallelism.expert_tensor = 1;
+  EXPECT_EQ(communicators(), Bytes(3));  // tensor, data, replicas of experts
+  job.parallelism.expert = 4;
+  EXPECT_EQ(communicators(), Bytes(4));
+}
+
 // NVIDIA/Megatron-LM#1784: activations of experts priced as a dense block. Two experts a token are twice the
 // rows of one, each with the experts' width.
 TEST(Experts, KeepTheRowsOfEveryChoice) {

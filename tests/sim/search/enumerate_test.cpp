@@ -265,6 +265,23 @@ TEST(EnumeratePlans, KeepsToTheOrdersOfTheSoftware) {
               ElementsAre("1f1b", "interleaved-pytorch", "interleaved-zb", "zb-v"));
 }
 
+// Eight tensor ranks with one replica of the dense weights: the experts have replicas to share with until there
+// are as many groups of them as ranks.
+TEST(EnumeratePlans, ShardsExpertsThatAloneHaveReplicas) {
+  const SmallSpace small = load(
+      small_experts(), {.vary = {"parallelism.tensor=8", "parallelism.zero_stage=0,3", "schedule=1f1b"}});
+  std::set<std::pair<int, int>> seen;  // ranks of an expert group, ZeRO stage
+  for (const SearchPoint& point : small.plans.points)
+    seen.emplace(point.expert * point.expert_tensor, point.zero_stage);
+  EXPECT_TRUE(seen.contains({2, 3}));
+  EXPECT_TRUE(seen.contains({2, 0}));
+  for (const auto& [ranks, zero] : seen) {
+    if (ranks == 8) {
+      EXPECT_EQ(zero, 0);
+    }
+  }
+}
+
 TEST(EnumeratePlans, TakesAnyOrderThatIsAskedFor) {
   for (const SmallSpace& small : {load(small_gpt(), {.vary = {"schedule=zb-h1,zb-v"}}),
                                   load(small_gpt("search: {vary: {schedule: [zb-h1, zb-v]}}\n"))}) {
