@@ -20,6 +20,11 @@ struct Elementwise {
   return shard.fused_kernels && shard.fuses.*late;
 }
 
+// Does software run the activation of a feed-forward block as one kernel?
+[[nodiscard]] constexpr bool fuses_activation(const TransformerSpec& model, const Shard& shard) {
+  return model.activation == Activation::kSwiglu ? fuses(shard, &LateFusions::swiglu) : shard.fused_kernels;
+}
+
 struct FusedOrEager {
   Elementwise fused, eager;
   [[nodiscard]] constexpr const Elementwise& of(const Shard& shard) const {
@@ -65,9 +70,9 @@ inline constexpr FusedOrEager kConcatenationTraffic{{{4, 1}, {4, 1}}, {{8, 2}, {
 // loss reads 5. Backward: reads weights' gradient, scores and map, writes and reads a gradient, writes 2.
 // Eager: 15 kernels that read and write 4 each, and two thirds of it backward.
 inline constexpr FusedOrEager kRouterTraffic{{{20, 3}, {19, 2}}, {{120, 15}, {80, 10}}};
-// Routing weights meet the experts' activation, per element of their width: fused into its kernel (the
-// weights themselves are counted by the token); eager, one kernel more, and the weights' gradient one more
-// backward.
+// Routing weights meet the experts' activation, per element of their width: fused into its kernel where that
+// is one (the weights themselves are counted by the token); eager, one kernel more, and the weights' gradient
+// one more backward.
 inline constexpr FusedOrEager kExpertWeightTraffic{{kNothing, kNothing}, {{4, 1}, {8, 2}}};
 // Sigmoid gate on the shared experts. Forward: a dot product reads 2; the multiplication reads 2 and writes
 // 2. Backward: the multiplication 4, the gate's gradient reads 4, the gradients of its input and weight 4.

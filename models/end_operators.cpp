@@ -27,13 +27,19 @@ Op loss(std::string_view name, MemoryPass pass, const TransformerSpec& model, co
           .kernels = pass.kernels};
 }
 
-// Maximum, target logit and sum of exponentials: one fp32 per token each.
+// Maximum, target logit and sum of exponentials: one fp32 per token each. A fused loss sends the last two
+// together.
+//   source  Megatron-LM core/tensor_parallel/cross_entropy.py; core/fusions/fused_cross_entropy.py
 void add_loss_reductions(Ops& ops, const Shard& shard) {
   if (shard.tensor == 1) return;
-  for (const std::string_view name : {"loss maximum", "loss target", "loss sum"}) {
-    ops.push_back(
-        collective_op(name, CollectiveKind::kAllReduce, Bytes(4 * shard.tokens()), Beside::kNothing));
-  }
+  const auto add = [&](std::string_view name, std::int64_t numbers) {
+    ops.push_back(collective_op(name, CollectiveKind::kAllReduce, Bytes(4 * numbers * shard.tokens()),
+                                Beside::kNothing));
+  };
+  add("loss maximum", 1);
+  if (shard.software.fused_loss) return add("loss target and sum", 2);
+  add("loss target", 1);
+  add("loss sum", 1);
 }
 
 Ops embedding_weight_gradient(const TransformerSpec& model, const Shard& shard) {
@@ -76,9 +82,10 @@ LayerOps embedding_operators(const TransformerSpec& model, const Shard& shard) {
 LayerOps head_operators(const TransformerSpec& model, const Shard& shard) {
   const Linear linear = head(model, shard);
   const Norm norm = residual_norm("final norm", model, shard);
+  const Shard of_head = shard_of_head(shard);
   LayerOps ends;
   add_norm_forward(ends.forward, norm, model, shard);
-  add_gather(ends.forward, {.name = "head gather", .width = model.hidden}, sixteen_bit(shard));
+  add_gather(ends.forward, {.name = "head gather", .width = model.hidden}, of_head);
   add_forward(ends.forward, linear, shard);
   ends.forward.push_back(loss("loss", kLossTraffic.forward, model, shard));
   add_loss_reductions(ends.forward, shard);
@@ -89,7 +96,7 @@ LayerOps head_operators(const TransformerSpec& model, const Shard& shard) {
               .what = GatherOf::kInputAgain,
               .width = model.hidden,
               .beside = Beside::kWeightGradient},
-             sixteen_bit(shard));
+             of_head);
   add_input_gradient(ends.input_gradient, linear, shard);
   add_reduce(ends.input_gradient, "head gradient reduce", model.hidden, shard, Beside::kWeightGradient);
   add_norm_backward(ends.input_gradient, norm, model, shard, Residual::kNone);

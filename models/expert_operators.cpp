@@ -61,6 +61,10 @@ Op router_choice(MemoryPass pass, const TransformerSpec& model, const Shard& sha
           .kernels = pass.kernels};
 }
 
+const Elementwise& weight_traffic(const TransformerSpec& model, const Shard& shard) {
+  return fuses_activation(model, shard) ? kExpertWeightTraffic.fused : kExpertWeightTraffic.eager;
+}
+
 Op expert_activation(const Experts& e, MemoryPass pass, MemoryPass weights, const Shard& shard) {
   const MemoryPass both{.bytes = pass.bytes + weights.bytes, .kernels = pass.kernels + weights.kernels};
   return memory_op("expert activation", e.routing.rows() * e.widths.ffn, both, shard);
@@ -124,7 +128,7 @@ void add_experts_input_gradient(Ops& ops, const TransformerSpec& model, const Sh
   add_combine_gradient(ops, model, shard);
   add_input_gradient(ops, e.down, shard);
   Op activation = expert_activation(e, activation_traffic(model, shard).backward,
-                                    kExpertWeightTraffic.of(shard).backward, shard);
+                                    weight_traffic(model, shard).backward, shard);
   activation.bytes += Bytes(2 * kRoutingWeightBytes * e.routing.rows());  // the weights, and their gradient
   ops.push_back(activation);
   add_input_gradient(ops, e.up, shard);
@@ -151,7 +155,7 @@ void add_experts_weight_gradient(Ops& ops, const TransformerSpec& model, const S
 void add_expert_activation_forward(Ops& ops, const TransformerSpec& model, const Shard& shard) {
   const Experts e = experts_of(model, shard);
   Op activation = expert_activation(e, activation_traffic(model, shard).forward,
-                                    kExpertWeightTraffic.of(shard).forward, shard);
+                                    weight_traffic(model, shard).forward, shard);
   activation.bytes += Bytes(kRoutingWeightBytes * e.routing.rows());
   ops.push_back(activation);
   mark_routed(ops, ops.size() - 1, model);

@@ -31,6 +31,10 @@ class LayerSizes {
   [[nodiscard]] std::int64_t residual() const { return element() * shard_.local_tokens() * model_.hidden; }
   // The residual stream of all tokens of the tensor group: the input of a column-parallel GEMM.
   [[nodiscard]] std::int64_t gathered() const { return element() * shard_.tokens() * model_.hidden; }
+  // What is kept of that input for its weight gradient.
+  [[nodiscard]] std::int64_t column_input() const {
+    return shard_.keeps_gathered() ? gathered() : residual();
+  }
   [[nodiscard]] std::int64_t mask() const {
     return model_.dropout ? shard_.local_tokens() * model_.hidden : 0;
   }
@@ -57,8 +61,9 @@ class LayerSizes {
   }
   [[nodiscard]] std::int64_t up() const { return columns(widths_.up); }
   [[nodiscard]] std::int64_t ffn() const { return columns(widths_.ffn); }
+  [[nodiscard]] bool eager_activation() const { return !fuses_activation(model_, shard_); }
   [[nodiscard]] bool eager_gate() const {
-    return model_.activation == Activation::kSwiglu && !fuses(shard_, &LateFusions::swiglu);
+    return model_.activation == Activation::kSwiglu && eager_activation();
   }
   // Bytes that a norm keeps of an input of `bytes`: the input. Eager RMSNorm keeps an fp32 copy, which is
   // squared and scaled, and the normalised tensor, which the weight multiplies.
@@ -83,20 +88,15 @@ std::int64_t norm_input(const LayerSizes& sizes, const Shard& shard) {
   return again ? sizes.residual() : sizes.normed(sizes.residual());
 }
 
-// Bytes kept of the gathered input of a column-parallel GEMM, for its weight gradient.
-std::int64_t gathered_input(const LayerSizes& sizes, const Shard& shard) {
-  const bool whole = shard.software.gathered_inputs && shard.sequence_parallel && !shard.overlap_tensor;
-  return whole ? sizes.gathered() : sizes.residual();
-}
-
 // Compressed queries and keys, before and after their norms. Every rank holds them for its own tokens.
 void keep_latents(SavedTensors& tensors, const TransformerSpec& model, const Shard& shard) {
   const LatentAttentionSpec& latent = *model.latent_attention;
   const LayerSizes sizes(model, shard);
-  const std::int64_t rows = sizes.element() * shard.local_tokens();
-  keep(tensors, "compressed Q, K, V",
-       sizes.normed(rows * (latent.query_rank + latent.kv_rank)) + rows * latent.rope_head_size, kInput);
-  keep(tensors, "up projection input", sizes.input(rows * (latent.query_rank + latent.kv_rank)), kWeight);
+  const std::int64_t rows = sizes.element() * shard.local_tokens(),
+                     ranks = latent.query_rank + latent.kv_rank;
+  keep(tensors, "compressed Q, K, V", sizes.normed(rows * ranks) + rows * latent.rope_head_size, kInput);
+  const std::int64_t up = shard.keeps_gathered() ? sizes.columns(ranks) : rows * ranks;
+  keep(tensors, "up projection input", sizes.input(up), kWeight);
 }
 
 // Selective recompute by operator saves the output of every second GEMM. These are the saved tensors of
@@ -138,7 +138,7 @@ void keep_norm(SavedTensors& tensors, const LayerSizes& sizes, const Shard& shar
                std::string_view product) {
   keep(tensors, norm, norm_input(sizes, shard), kInput);
   if (!shard.recomputes(RecomputeModule::kLayerNorm))
-    keep(tensors, product, sizes.input(gathered_input(sizes, shard)), kWeight);
+    keep(tensors, product, sizes.input(sizes.column_input()), kWeight);
 }
 
 // Keeps the tensors between the QKV GEMM and the projection.
@@ -190,8 +190,11 @@ void keep_routed_experts(SavedTensors& tensors, const TransformerSpec& model, co
   keep(tensors, "routing maps", kMapBytes * shard.local_tokens() * model.experts->top_k, kInput);
   keep(tensors, "received tokens", expert_row(model, shard) * pairs, kWeight);
   keep(tensors, "expert up output", sizes.element() * pairs * widths.up, kInput);
-  if (!shard.recomputes(RecomputeModule::kMoeActivation))
-    keep(tensors, "expert down input", sizes.input(sizes.element() * pairs * widths.ffn), kWeight);
+  if (shard.recomputes(RecomputeModule::kMoeActivation)) return;
+  const std::int64_t activation = sizes.element() * pairs * widths.ffn;
+  if (sizes.eager_gate()) keep(tensors, "expert silu(gate)", activation, kInput);
+  if (sizes.eager_activation()) keep(tensors, "expert activation before its weight", activation, kInput);
+  keep(tensors, "expert down input", sizes.input(activation), kWeight);
 }
 
 void keep_experts(SavedTensors& tensors, const TransformerSpec& model, const Shard& shard) {
@@ -203,8 +206,11 @@ void keep_experts(SavedTensors& tensors, const TransformerSpec& model, const Sha
     keep_routed_experts(tensors, model, shard);
     if (!shard.recomputes(RecomputeModule::kSharedExperts)) {
       const ExpertWidths widths = expert_widths(model, shard.weight_split());
-      if (widths.shared > 0) keep(tensors, "shared up input", sizes.copy(sizes.residual()), kWeight);
+      const std::int64_t input =
+          shard.keeps_gathered() ? sizes.input(sizes.gathered()) : sizes.copy(sizes.residual());
+      if (widths.shared > 0) keep(tensors, "shared up input", input, kWeight);
       keep(tensors, "shared up output", sizes.columns(widths.shared_up), kInput);
+      if (sizes.eager_gate()) keep(tensors, "shared silu(gate)", sizes.columns(widths.shared), kInput);
       keep(tensors, "shared down input", sizes.input(sizes.columns(widths.shared)), kWeight);
     }
   }
@@ -322,8 +328,12 @@ SavedTensors layer_tensors(const TransformerSpec& model, const Shard& shard, Lay
 SavedTensors mtp_tensors(const TransformerSpec& model, const Shard& shard) {
   const LayerSizes sizes(model, shard);
   SavedTensors tensors = embedding_tensors(model, shard);
+  if (shard.recompute == Recompute::kFull) {
+    keep(tensors, "multi-token embedding", sizes.residual(), kInput);
+    return tensors;
+  }
   keep(tensors, "multi-token norm inputs", sizes.normed(2 * sizes.residual()), kInput);
-  keep(tensors, "multi-token projection input", 2 * sizes.residual(), kWeight);
+  keep(tensors, "multi-token projection input", sizes.input(2 * sizes.column_input()), kWeight);
   return tensors;
 }
 
@@ -337,11 +347,11 @@ SavedTensors embedding_tensors(const TransformerSpec& model, const Shard& shard)
 }
 
 SavedTensors head_tensors(const TransformerSpec& model, const Shard& shard) {
-  const LayerSizes sizes(model, shard);
+  const Shard of_head = shard_of_head(shard);
+  const LayerSizes sizes(model, of_head);
   SavedTensors tensors;
   keep(tensors, "final norm input", sizes.normed(sizes.residual()), kInput);
-  const bool gathered = shard.software.gathered_inputs && shard.sequence_parallel;
-  keep(tensors, "head input", gathered ? sizes.gathered() : sizes.residual(), kWeight);
+  keep(tensors, "head input", sizes.column_input(), kWeight);
   if (shard.software.fused_loss) {
     keep(tensors, "logits, then their gradient", sizes.element() * logits(model, shard), kWeight);
   } else if (shard.software.loss_in_16_bit && !shard.software.fp32_logits) {
@@ -354,9 +364,11 @@ SavedTensors head_tensors(const TransformerSpec& model, const Shard& shard) {
 
 Bytes held_for_weight_gradients(const TransformerSpec& model, const Shard& shard, LayerKind kind) {
   const LayerSizes sizes(model, shard);
-  // Inputs of QKV and up, output gradients of projection and down; output gradient of QKV, projection's
-  // input.
-  std::int64_t held = 4 * sizes.residual() + sizes.query() + sizes.key() + sizes.value() + sizes.output();
+  // Input of QKV, output gradient of projection, and the same of the block of up and down; output gradient of
+  // QKV, projection's input. Software that keeps gathered inputs holds gathered gradients as well.
+  const std::int64_t block = kind == LayerKind::kDense ? sizes.column_input() : sizes.residual();
+  std::int64_t held =
+      2 * (sizes.column_input() + block) + sizes.query() + sizes.key() + sizes.value() + sizes.output();
   if (kind == LayerKind::kDense) return Bytes(sizes.input(held + sizes.up() + sizes.ffn()));
   const ExpertWidths w = expert_widths(model, shard.weight_split());
   const std::int64_t pairs = received_pairs(model, shard);
@@ -396,9 +408,11 @@ LayerTransient layer_transient(const TransformerSpec& model, const Shard& shard,
   std::int64_t core = sizes.query() + sizes.key() + sizes.value() + sizes.output() + ring.backward;
   if (shard.attention == Attention::kUnfused) {
     // Forward: the scores before the softmax, and the buffer that the GEMM adds them to (Megatron-LM's
-    // baddbmm). Backward: that buffer, and the gradients of softmax and dropout.
-    forward = std::max(forward, 2 * sizes.element() * sizes.scores());
-    core = std::max(core, 3 * sizes.element() * sizes.scores());
+    // baddbmm). Backward: that buffer, and the gradients of softmax and dropout. A ring runs block by block.
+    const bool by_blocks = shard.context_exchange == ContextExchange::kRing;
+    const std::int64_t scores = sizes.element() * sizes.scores() / (by_blocks ? shard.context : 1);
+    forward = std::max(forward, 2 * scores);
+    core = std::max(core, 3 * scores);
   }
   std::int64_t block = sizes.up();
   if (kind == LayerKind::kExperts) {

@@ -63,7 +63,8 @@ using SavedTensors = std::vector<SavedTensor>;
 [[nodiscard]] SavedTensors layer_tensors(const TransformerSpec& model, const Shard& shard,
                                          LayerKind kind = LayerKind::kDense);
 // Further tensors of a layer of multi-token prediction, besides its layer and its head: the ids of the
-// shifted tokens, both norm inputs and the projection's input (arXiv 2412.19437, section 2.2).
+// shifted tokens, both norm inputs and the projection's input (arXiv 2412.19437, section 2.2). Under full
+// recompute the embedding beside the checkpoint (Megatron-LM, multi_token_prediction.py, checkpoints both).
 [[nodiscard]] SavedTensors mtp_tensors(const TransformerSpec& model, const Shard& shard);
 // Kept per micro-batch in flight: token ids and the dropout mask.
 [[nodiscard]] SavedTensors embedding_tensors(const TransformerSpec& model, const Shard& shard);

@@ -114,6 +114,12 @@ Shard sixteen_bit(Shard shard) {
   return shard;
 }
 
+Shard shard_of_head(const Shard& shard) {
+  Shard head = sixteen_bit(shard);
+  head.overlap_tensor = false;
+  return head;
+}
+
 std::int64_t operand_bytes(Precision precision) {
   return precision == Precision::kFp8 ? 1 : element_bytes(precision);
 }
@@ -180,6 +186,7 @@ Fp8Source gathered_or(Fp8Source local, const Shard& shard) {
 
 void add_gather(Ops& ops, const Gather& gather, const Shard& shard) {
   if (shard.tensor == 1 || !shard.sequence_parallel) return;
+  if (gather.what == GatherOf::kInputAgain && shard.keeps_gathered()) return;
   const bool fp8 = shard.precision == Precision::kFp8;
   // Transformer Engine has kept in fp8 what it gathers again.
   const bool kept = gather.what == GatherOf::kInputAgain && shard.keeps_fp8();

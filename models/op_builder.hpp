@@ -34,6 +34,8 @@ struct Linear {
 //   source  DeepSeek-AI (arXiv 2412.19437), section 3.3: head and router; Megatron-LM's output layer is none
 //           of Transformer Engine's, torchtitan's recipes leave `output` out.
 [[nodiscard]] Shard sixteen_bit(Shard shard);
+// The shard for the head: its input is in 16 bit, and gathered in one where layers gather theirs in chunks.
+[[nodiscard]] Shard shard_of_head(const Shard& shard);
 
 // Under sequence parallelism tensor ranks gather the inputs of column-parallel GEMMs, and the gradients after
 // row-parallel ones, in fp8: each rank casts its own rows before. Otherwise such a tensor comes as `local`.

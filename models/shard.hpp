@@ -198,6 +198,12 @@ struct Shard {
   [[nodiscard]] bool recomputes(RecomputeModule module) const {
     return recompute == Recompute::kSelective && modules.has(module);
   }
+  // Inputs of column-parallel GEMMs stay as sequence parallelism gathered them: not gathered in chunks, nor
+  // made again from a norm's input.
+  [[nodiscard]] bool keeps_gathered() const {
+    return software.gathered_inputs && sequence_parallel && !overlap_tensor &&
+           !recomputes(RecomputeModule::kLayerNorm);
+  }
 };
 
 }  // namespace stagecraft

@@ -101,7 +101,7 @@ class StageSum {
       add(kept, {{.name = "checkpoints", .size = row, .freed_by = FreedBy::kInputGradient}},
           groups - received);
     }
-    add(kept, mtp_tensors(model_, shard_), content_.mtp_layers);
+    add(kept, prediction_tensors(), content_.mtp_layers);
     add(kept, head_tensors(model_, shard_), heads());
     if (shard_.software.keep_outputs && !content_.head)
       add(kept, {{.name = "stage output", .size = row, .freed_by = FreedBy::kInputGradient}},
@@ -124,6 +124,11 @@ class StageSum {
       if (tensor.name == name) tensor.size = std::max(tensor.size - size, Bytes(0));
   }
 
+  // Kept of a prediction beside its layer and its head.
+  SavedTensors prediction_tensors() const {
+    return mtp_tensors(model_, habits_.recomputed_mtp ? shard_ : plain_);
+  }
+
   // Of this stage, one for each token that is predicted.
   std::int64_t heads() const { return content_.head ? model_.heads_of_tokens() : 0; }
 
@@ -139,20 +144,26 @@ class StageSum {
     return held;
   }
 
+  // A layer runs before the head has made its tensors.
   SavedTensors layer_forward(LayerKind kind) const {
-    return nonzero({{"working tensors of a layer", layer_transient(model_, plain_, kind).forward}});
+    const Bytes working = layer_transient(model_, plain_, kind).forward;
+    return nonzero({{"working tensors of a layer", std::max(working - kept_of_head(), Bytes(0))}});
   }
+
+  Bytes kept_of_head() const { return content_.head ? on_gpu(head_activation(model_, shard_)) : Bytes(0); }
 
   // The last layer runs backward first: the head has freed its tensors by then. Recomputed layers are the
   // first layers of a stage: by then the other layers have freed theirs as well.
   SavedTensors layer_backward(const LayerCount& count) const {
-    const Bytes head = content_.head ? on_gpu(head_activation(model_, shard_)) : Bytes(0);
+    const Bytes head = kept_of_head();
     const Bytes again = layer_transient(model_, plain_, count.kind).recomputed;
     if (count.recomputed == 0) return backward_of(count.kind, again, head);
     // The first norm of the group saves the checkpoint itself, which is already counted.
     const std::int64_t group = std::min(habits_.checkpoint_group, count.recomputed);
-    const Bytes expanded = total(layer_tensors(model_, plain_, count.kind)) * group -
-                           on_gpu(boundary_activation(model_, shard_));
+    Bytes expanded = total(layer_tensors(model_, plain_, count.kind)) * group -
+                     on_gpu(boundary_activation(model_, shard_));
+    if (count.prediction)
+      expanded += total(mtp_tensors(model_, plain_)) - on_gpu(total(prediction_tensors()));
     const SavedTensors recomputed =
         backward_of(count.kind, std::max(again, expanded), head + gone_plain_layers());
     if (count.plain == 0) return recomputed;
@@ -215,7 +226,7 @@ class StageSum {
 
   // Memory freed when the backward of multi-token prediction ends: its own tensors and those of all heads.
   Bytes gone_behind_mtp() const {
-    Bytes own = total(mtp_tensors(model_, shard_));
+    Bytes own = total(prediction_tensors());
     own += habits_.recomputed_mtp ? boundary_activation(model_, shard_)
                                   : total(layer_tensors(model_, plain_, model_.mtp_kind()));
     return on_gpu(own * content_.mtp_layers + head_activation(model_, shard_) * heads());

@@ -16,6 +16,15 @@ void add(ParameterShare& sum, const ParameterShare& share, std::int64_t times = 
   sum.experts += share.experts * times;
 }
 
+void add_matrices(UnitMatrices& matrices, const Ops& forward) {
+  for (const Op& op : forward) {
+    const std::int64_t size = op.gemm.n * op.gemm.k;
+    if (op.kind == OpKind::kGemm) matrices.dense.push_back(size);
+    if (op.kind == OpKind::kGroupedGemm)
+      matrices.experts.insert(matrices.experts.end(), static_cast<std::size_t>(op.gemm.batch), size);
+  }
+}
+
 // Does the rank of `stage` hold the first one too?
 bool meets_first(const ParallelPlan& plan, int stage) {
   const StagePlaces places = plan.places();
@@ -139,24 +148,19 @@ std::vector<StageUnit> stage_units(const TransformerSpec& model, const ParallelP
   return units;
 }
 
-MatricesOfUnits::MatricesOfUnits(const TransformerSpec& model, const Shard& shard) : mtp_(model.mtp_kind()) {
-  for (const LayerKind kind : {LayerKind::kDense, LayerKind::kExperts}) {
-    if (model.layers_of(kind) == 0) continue;
-    UnitMatrices& matrices = of_layer_[static_cast<std::size_t>(kind)];
-    for (const Op& op : layer_operators(model, shard, kind).forward) {
-      const std::int64_t size = op.gemm.n * op.gemm.k;
-      if (op.kind == OpKind::kGemm) matrices.dense.push_back(size);
-      if (op.kind == OpKind::kGroupedGemm)
-        matrices.experts.insert(matrices.experts.end(), static_cast<std::size_t>(op.gemm.batch), size);
-    }
-  }
+MatricesOfUnits::MatricesOfUnits(const TransformerSpec& model, const Shard& shard) {
+  for (const LayerKind kind : {LayerKind::kDense, LayerKind::kExperts})
+    if (model.layers_of(kind) > 0)
+      add_matrices(of_layer_[static_cast<std::size_t>(kind)], layer_operators(model, shard, kind).forward);
+  if (model.mtp_layers == 0) return;
+  prediction_ = of_layer_[static_cast<std::size_t>(model.mtp_kind())];
+  add_matrices(prediction_, mtp_operators(model, shard).forward);
 }
 
 UnitMatrices MatricesOfUnits::of(const StageUnit& unit) const {
   if (unit.kind == UnitKind::kEmbedding || unit.kind == UnitKind::kHead)
     return {.dense = {unit.gathered.dense}, .experts = {}};
-  const LayerKind layer = unit.kind == UnitKind::kMtp ? mtp_ : unit.layer;
-  return of_layer_[static_cast<std::size_t>(layer)];
+  return unit.kind == UnitKind::kMtp ? prediction_ : of_layer_[static_cast<std::size_t>(unit.layer)];
 }
 
 ParameterShare sharded(const ParameterShare& whole, const ParallelPlan& plan) {

@@ -63,7 +63,7 @@ struct StageUnit {
                                                  int stage);
 
 // Parameter counts of the matrices of a unit, one per GEMM; each expert has its own. Norms and biases do not
-// count. The embedding and the head are one matrix each. A prediction has the matrices of its inner layer.
+// count. The embedding and the head are one matrix each.
 struct UnitMatrices {
   std::vector<std::int64_t> dense, experts;
 };
@@ -73,8 +73,8 @@ class MatricesOfUnits {
   [[nodiscard]] UnitMatrices of(const StageUnit& unit) const;
 
  private:
-  LayerKind mtp_;
   std::array<UnitMatrices, kLayerKindNames.size()> of_layer_;
+  UnitMatrices prediction_;
 };
 
 // A rank's shard of `whole`, divided over the ranks that share it and rounded up.

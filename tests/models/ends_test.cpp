@@ -91,6 +91,15 @@ TEST(HeadOperators, CountTheUnfusedLoss) {
   EXPECT_EQ(find(ends.forward, "loss sum").bytes, Bytes(4 * 2048));
 }
 
+TEST(HeadOperators, OfAFusedLossReduceTwice) {
+  Shard shard = kEight;
+  shard.software.fused_loss = true;
+  const LayerOps ends = head_operators(zoo::gpt3_175b(), shard);
+  EXPECT_EQ(names(ends.forward),
+            (Names{"final norm", "head", "loss", "loss maximum", "loss target and sum"}));
+  EXPECT_EQ(find(ends.forward, "loss target and sum").bytes, Bytes(8 * 2048));
+}
+
 TEST(HeadOperators, ConvertNothingForTheLossInFp32) {
   const LayerOps ends = head_operators(zoo::gpt3_175b(), {.sequence = 2048, .precision = Precision::kFp32});
   EXPECT_EQ(find(ends.forward, "loss").bytes, Bytes(32LL * 2048 * 51200));

@@ -273,6 +273,22 @@ TEST(ExpertLayer, KeepsTheTokensItReceivedAndNotADenseBlock) {
   EXPECT_EQ(size_of(tensors, "up output"), Bytes(0));
 }
 
+// Operator by operator silu(gate) is a tensor, and so is the activation that the routing weight multiplies.
+TEST(ExpertLayer, KeepsMoreOfAnActivationThatIsNotFused) {
+  const TransformerSpec model = zoo::deepseek_v3();
+  const Shard fused{.sequence = 4096, .expert = 64};
+  const auto more_than_fused = [&](const Shard& shard) {
+    return kept(model, shard, LayerKind::kExperts) - kept(model, fused, LayerKind::kExperts);
+  };
+  const Bytes routed(2LL * received_pairs(model, fused) * 2048), shared(2LL * 4096 * 2048);
+  Shard eager = fused;
+  eager.fuses.swiglu = false;
+  EXPECT_EQ(more_than_fused(eager), 2 * routed + shared);
+  eager.recompute = Recompute::kSelective;
+  eager.modules = RecomputeModules().with(RecomputeModule::kMoeActivation);
+  EXPECT_EQ(more_than_fused(eager), shared - routed);
+}
+
 // The busiest rank is the one that runs out; alone there is no other.
 TEST(ExpertLayer, GrowsWithTheImbalanceOfItsRank) {
   TransformerSpec model = zoo::mixtral_8x7b();
@@ -432,18 +448,37 @@ TEST(HeadTransient, IsAMatrixMoreWhereLogitsAreSharded) {
   EXPECT_EQ(head_transient(zoo::llama3_8b(), shard).backward, 2 * 8 * fp32);
 }
 
-// Inputs of QKV and up: 7/8 of two tensors of 8192 x 4096 more than their shards, but where they come in
-// chunks.
+// Inputs of QKV, up and the head are 7/8 of a tensor of 8192 x 4096 more than their shards, but those of QKV
+// and up where they come in chunks. A split backward holds as much more of two inputs and two gradients.
 TEST(LayerTensors, OfGatheredInputsThatAreKept) {
-  Shard shard{.sequence = 8192, .tensor = 8, .sequence_parallel = true};
-  const Bytes sharded = kept(zoo::llama3_8b(), shard);
+  const TransformerSpec model = zoo::llama3_8b();
+  const Bytes more(2 * 8192LL * 4096 * 7 / 8);
+  const Shard sharded{.sequence = 8192, .tensor = 8, .sequence_parallel = true};
+  Shard gathered = sharded;
+  gathered.software.gathered_inputs = true;
+  EXPECT_EQ(kept(model, gathered) - kept(model, sharded), 2 * more);
+  EXPECT_EQ(head_activation(model, gathered) - head_activation(model, sharded), more);
+  EXPECT_EQ(held_for_weight_gradients(model, gathered) - held_for_weight_gradients(model, sharded), 4 * more);
+  gathered.overlap_tensor = true;
+  EXPECT_EQ(kept(model, gathered), kept(model, sharded));
+  EXPECT_EQ(head_activation(model, gathered) - head_activation(model, sharded), more);
+}
+
+// Shared experts read a tensor of their own then; compressed Q and K are gathered for their up projections.
+TEST(LayerTensors, OfGatheredInputsOfLatentsAndSharedExperts) {
+  const TransformerSpec model = zoo::deepseek_v3();
+  Shard shard{.sequence = 4096, .tensor = 8, .expert = 64, .expert_tensor = 1, .sequence_parallel = true};
   shard.software.gathered_inputs = true;
-  EXPECT_EQ(kept(zoo::llama3_8b(), shard) - sharded, Bytes(2 * 2 * 8192LL * 4096 * 7 / 8));
-  shard.overlap_tensor = true;
-  EXPECT_EQ(kept(zoo::llama3_8b(), shard), sharded);
-  const Bytes head = head_activation(zoo::llama3_8b(), shard);
-  shard.software.gathered_inputs = false;
-  EXPECT_EQ(head - head_activation(zoo::llama3_8b(), shard), Bytes(2 * 8192LL * 4096 * 7 / 8));
+  const SavedTensors tensors = layer_tensors(model, shard, LayerKind::kExperts);
+  EXPECT_EQ(size_of(tensors, "up projection input"), Bytes(2 * 4096 * (1536 + 512)));
+  EXPECT_EQ(size_of(tensors, "shared up input"), Bytes(2 * 4096 * 7168));
+}
+
+// Four ranks of a ring: the scores of a query block and one block of keys at a time.
+TEST(LayerTransient, OfUnfusedAttentionInARingIsOfABlock) {
+  const Shard shard{.sequence = 2048, .context = 4, .attention = Attention::kUnfused};
+  const std::int64_t block = 512LL * 512 * 64;
+  EXPECT_EQ(layer_transient(zoo::gpt_22b(), shard).forward, Bytes(2 * 2 * block));
 }
 
 // flash_attn's loss: the 16-bit logits until the backward, which makes one more matrix of their size. Logits

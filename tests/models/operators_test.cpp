@@ -402,6 +402,16 @@ TEST(SequenceParallelism, KeepsTheForwardTrafficAndGathersTwoInputsMoreBackward)
   EXPECT_EQ(halves(sp.input_gradient), halves(tp.input_gradient) + 2 * 2 * 2048 * 12288);
 }
 
+TEST(SequenceParallelism, GathersNoInputAgainThatIsKept) {
+  Shard shard = with_sequence_parallelism(gpt3_shard());
+  const std::size_t again = layer_operators(zoo::gpt3_175b(), shard).input_gradient.size();
+  shard.software.gathered_inputs = true;
+  EXPECT_EQ(layer_operators(zoo::gpt3_175b(), shard).input_gradient.size() + 2, again);
+  shard.recompute = Recompute::kSelective;  // of the norms: their outputs are not kept
+  shard.modules = RecomputeModules().with(RecomputeModule::kLayerNorm);
+  EXPECT_EQ(layer_operators(zoo::gpt3_175b(), shard).input_gradient.size(), again);
+}
+
 TEST(SequenceParallelism, GathersBeforeAndScattersAfterEachBlock) {
   const LayerOps layer = layer_operators(zoo::gpt3_175b(), with_sequence_parallelism(gpt3_shard()));
   EXPECT_EQ(find(layer.forward, "qkv gather").collective, CollectiveKind::kAllGather);

@@ -56,6 +56,18 @@ TEST(PassMemory, CountsMultiTokenPredictionWithItsHead) {
                 head_activation(model, shard));
 }
 
+// Full recompute keeps what the layer began with: the hidden vectors as its checkpoint, and the embedding.
+TEST(PassMemory, OfARecomputedPredictionIsItsTwoInputs) {
+  const Shard shard{.sequence = 4096, .expert = 64, .recompute = Recompute::kFull};
+  const TransformerSpec model = zoo::deepseek_v3();
+  const PassHabits habits{.recomputed_mtp = true};
+  const StageContent without{.layers = 1, .expert_layers = 1, .recomputed = 1, .recomputed_experts = 1};
+  StageContent with = without;
+  with.mtp_layers = 1;
+  EXPECT_EQ(pass_memory(model, shard, with, habits).kept - pass_memory(model, shard, without, habits).kept,
+            2 * boundary_activation(model, shard) + total(embedding_tensors(model, shard)));
+}
+
 // I frees 2 of a GPT's 34 bytes per element of s b h where the core's scores are recomputed, W frees 32.
 TEST(PassMemory, OfASplitBackwardLivesMostlyUntilW) {
   const PassMemory memory = pass_memory(zoo::gpt_22b(), unfused_selective(), {.layers = 1});
