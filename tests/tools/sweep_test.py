@@ -224,6 +224,42 @@ class Resume(Case):
         self.assertIn("rows.jsonl:1: error: is not the row of point 0 of this sweep", result.stderr)
         self.assertEqual(rows.read_text(), before)
 
+    def test_rows_of_a_file_that_was_edited_are_of_another_sweep(self):
+        order = self.folder / "order.csv"
+        profile = self.folder / "profile.yaml"
+        measured = (SOURCE / "calibrate/profiles/a100-sxm4-80gb.yaml").read_text()
+        abstract = (SOURCE / "scenarios/pipeline-4x8.yaml").read_text()
+        self.assertIn("schedule: 1f1b", abstract)
+        (self.folder / "stages.yaml").write_text(abstract.replace("schedule: 1f1b", "schedule: {file: order.csv}"))
+        (self.folder / "job.yaml").write_text(
+            (SOURCE / "scenarios/llama3-8b-64xA100.yaml").read_text() + "\nprofile: ./profile.yaml\n")
+
+        def orders(schedule):
+            return run("schedule", "export", "--schedule", schedule, "--stages", 4, "--micro-batches", 8).stdout
+
+        for base, vary, file, before, after in (
+                ("stages.yaml", "model.forward: [1 ms, 2 ms]", order, orders("1f1b"), orders("gpipe")),
+                # The first point does not resolve, so that it reads no profile.
+                ("job.yaml", "parallelism.data: [5, 32]", profile, measured, measured + "# another fit\n")):
+            with self.subTest(base):
+                self.sweep.write_text(f"stagecraft: 1\nbase: {base}\nvary: {{{vary}}}\n")
+                file.write_text(before)
+                shards = [self.folder / f"{base}-{k}.jsonl" for k in range(2)]
+                rows = self.folder / f"{base}.jsonl"
+                first = run("sweep", self.sweep, "--shard", "0/2", "--output", shards[0])
+                self.assertNotEqual(WRONG_INPUT, first.returncode, first.stderr)
+                self.assertEqual(DONE, run("sweep", self.sweep, "--output", rows).returncode)
+                kept = rows.read_text()
+                file.write_text(after)
+                run("sweep", self.sweep, "--shard", "1/2", "--output", shards[1])
+                merged = run("merge", *shards)
+                self.assertEqual(WRONG_INPUT, merged.returncode, merged.stderr)
+                self.assertIn(f"{base}-1.jsonl:1: error: is a row of sweep", merged.stderr)
+                resumed = run("sweep", self.sweep, "--resume", rows)
+                self.assertEqual(WRONG_INPUT, resumed.returncode, resumed.stderr)
+                self.assertIn("1: error: is not the row of point 0 of this sweep", resumed.stderr)
+                self.assertEqual(kept, rows.read_text())
+
     def test_output_does_not_overwrite(self):
         rows = self.folder / "rows.jsonl"
         rows.write_text("precious")

@@ -145,7 +145,8 @@ class SweepCommand {
     if (finished_ == points_.size()) return "the sweep has no more points than the lines before";
     const std::string head = row_head(sweep_, points_[finished_]);
     if (!line.starts_with(head) || !line.ends_with('}'))
-      return fmt::format("is not the row of point {} of this sweep", points_[finished_]);
+      return fmt::format("is not the row of point {} of this sweep with its files as they are now",
+                         points_[finished_]);
     remember(line, head.size());
     last_finished_ = line;
     ++finished_;
@@ -161,7 +162,7 @@ class SweepCommand {
     cache_.put(line.substr(head + kHash.size(), kDigits), line.substr(payload, line.size() - payload - 1));
   }
 
-  // Models and profiles are separate files: the last row shows whether they have changed.
+  // The sweep's hash may know no file that only some combination of values names: the last row may.
   bool check_finished() {
     if (finished_ == 0) return true;
     PointRunner runner(sweep_, session_.data, cache_);
@@ -172,7 +173,7 @@ class SweepCommand {
     diagnostics.error({.code = "other-sweep",
                        .where = {.file = row_file_name(), .line = static_cast<int>(finished_)},
                        .message = "the scenario of this point is another one today",
-                       .hint = "a model, node or fabric has changed: begin a new file"});
+                       .hint = "a file that it names has changed: begin a new file"});
     return !refused(diagnostics);
   }
 
