@@ -1515,6 +1515,23 @@ class Output(Case):
                 kept = stagecraft("run", str(SOURCE / PIPELINE), "--html", link.name, cwd=self.folder)
                 self.assertIn("exists and is left as it is\n  hint: --force writes to it\n", kept.stderr)
 
+    def test_a_file_that_cannot_be_written_is_refused_before_the_work(self):
+        self.write("there.yaml", "precious")
+        for command, option in (("run", "--html"), ("search", "--write-best"), ("compare", "--html"),
+                                ("goodput", "--html"), ("validate", "--html")):
+            for name, why in (("there.yaml", "exists and is left as it is"), ("nosuch/new.yaml", "cannot be written")):
+                with self.subTest(f"{command} {option} {name}"):
+                    ran = stagecraft(command, "nosuch-scenario.yaml", option, name, cwd=self.folder)
+                    self.assert_refused(ran)
+                    self.assertIn(f"{name}: error: {why}\n", ran.stderr)
+                    self.assertNotIn("nosuch-scenario", ran.stderr)
+        self.assertEqual("precious", (self.folder / "there.yaml").read_text(encoding="utf-8"))
+
+    def test_a_file_is_written_beside_what_another_process_writes(self):
+        (self.folder / "page.html.part").mkdir()
+        self.assertEqual(DONE, self.page("page.html").returncode)
+        self.assertEqual({"page.html", "page.html.part"}, set(os.listdir(self.folder)))
+
     def test_a_pipe_is_written_to_and_not_replaced(self):
         pipe = self.folder / "pipe"
         os.mkfifo(pipe)
