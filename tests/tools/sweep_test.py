@@ -269,6 +269,38 @@ class Resume(Case):
         self.assertEqual(run("sweep", self.sweep, "--output", rows, "--force").returncode, DONE)
         self.assertEqual(rows.read_text(), self.undisturbed())
 
+    def test_nothing_is_emptied_before_all_is_checked(self):
+        rows, database, page = (self.folder / name for name in ("rows.jsonl", "rows.db", "page.html"))
+        if "built without SQLite" in run("sweep", self.sweep, "--output", rows, "--sqlite", database).stderr:
+            self.skipTest("the program has no SQLite")
+        page.write_text("precious")
+        kept = [file.read_bytes() for file in (rows, database, page)]
+        for words in (("sweep", self.sweep, "--resume", rows, "--sqlite", database, "--set", "model.forward=5 ms"),
+                      ("sweep", self.sweep, "--resume", rows, "--sqlite", database, "--html", page),
+                      ("sweep", self.sweep, "--output", rows, "--sqlite", database),
+                      ("merge", rows, "--output", self.folder / "new.jsonl", "--sqlite", database)):
+            ran = run(*words)
+            self.assertEqual(WRONG_INPUT, ran.returncode, ran.stderr)
+            self.assertEqual(kept, [file.read_bytes() for file in (rows, database, page)], words)
+        self.assertFalse((self.folder / "new.jsonl").exists())
+        # What is gone on with reaches the database as a whole.
+        whole = rows.read_text()
+        rows.write_text(whole[:len(whole) // 2])
+        self.assertEqual(DONE, run("sweep", self.sweep, "--resume", rows, "--sqlite", database).returncode)
+        with sqlite3.connect(database) as connection:
+            stored = connection.execute("SELECT row FROM points ORDER BY point").fetchall()
+        connection.close()
+        self.assertEqual(whole.splitlines(), [row for row, in stored])
+
+    def test_two_outputs_are_two_files(self):
+        link = self.folder / "link"
+        link.symlink_to("new")
+        for first, second in (("--output", "--html"), ("--resume", "--sqlite"), ("--html", "--sqlite")):
+            ran = run("sweep", self.sweep, first, self.folder / "new", second, link, "--force")
+            self.assertEqual(WRONG_INPUT, ran.returncode, ran.stderr)
+            self.assertRegex(ran.stderr, f"error: (?=.*{first})(?=.*{second})--.* and --.* are both '")
+            self.assertFalse((self.folder / "new").exists())
+
     def test_a_full_disk_is_told_and_loses_no_row(self):
         rows = self.folder / "rows.jsonl"
 

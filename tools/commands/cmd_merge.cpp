@@ -122,12 +122,12 @@ int merge_command(const Arguments& arguments, Session& session) {
     diagnostics.error({.code = "no-points", .where = {.file = files[0]}, .message = "there are no rows"});
   std::optional<RowFile> file;
   std::optional<RowOutputs> outputs;
-  if (!diagnostics.has_errors()) {
-    if (const auto name = arguments.text("output"))
-      file = RowFile::create(*name, arguments.has("force"), diagnostics);
+  if (!diagnostics.has_errors())
     outputs.emplace(RowOutputs::Request{.columns = merger.columns(), .to_file = arguments.has("output")},
                     arguments, session, diagnostics);
-  }
+  if (const auto name = arguments.text("output"); name && !diagnostics.has_errors())
+    file = RowFile::create(*name, arguments.has("force"), diagnostics);
+  if (!diagnostics.has_errors()) outputs->open(diagnostics);
   if (diagnostics.has_errors() || !arguments.has("quiet"))
     print_diagnostics(diagnostics.sorted(), arguments, session, "nothing was merged");
   if (diagnostics.has_errors()) return kWrongInput;

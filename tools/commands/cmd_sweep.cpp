@@ -4,8 +4,10 @@
 #include <array>
 #include <charconv>
 #include <chrono>
+#include <fstream>
 #include <memory>
 #include <ostream>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -86,7 +88,7 @@ class SweepCommand {
         points_(points_of(shard_of(arguments), sweep.points.size())) {}
 
   int run(const SweepEngine& engine) {
-    if (!open_outputs() || !open_file()) return kWrongInput;
+    if (!check_outputs() || !open_file() || !open_outputs()) return kWrongInput;
     const Interrupt interrupt;
     const std::span<const std::size_t> todo = std::span(points_).subspan(finished_);
     ProgressLine progress(session_.err, session_.err_is_terminal, todo.size());
@@ -110,7 +112,7 @@ class SweepCommand {
   }
 
  private:
-  bool open_outputs() {
+  bool check_outputs() {
     if (arguments_.has("output") && arguments_.has("resume"))
       throw UsageError("--output begins a file, --resume goes on with one", "give one of them");
     Diagnostics diagnostics;
@@ -135,6 +137,18 @@ class SweepCommand {
     return check_finished();
   }
 
+  // With the rows of a former run, which must be those of this sweep.
+  bool open_outputs() {
+    Diagnostics diagnostics;
+    outputs_->open(diagnostics);
+    if (refused(diagnostics)) return false;
+    std::ifstream rows(row_file_name());
+    std::string row;
+    for (std::size_t i = 0; i < finished_ && std::getline(rows, row); ++i)
+      if (!show(row)) return session_.err << failure_ << '\n', false;
+    return true;
+  }
+
   bool refused(const Diagnostics& diagnostics) {
     print_diagnostics(diagnostics.sorted(), arguments_, session_, kNothingSimulated);
     return diagnostics.has_errors();
@@ -150,7 +164,7 @@ class SweepCommand {
     remember(line, head.size());
     last_finished_ = line;
     ++finished_;
-    return outputs_->add(line);
+    return std::nullopt;
   }
 
   // Later points may be the same as finished ones.

@@ -182,10 +182,7 @@ void write_page(const Arguments& arguments, const std::vector<SetScore>& scores)
   write(arguments, html_page(page));
 }
 
-std::unique_ptr<RowSink> page_sink(const Arguments& arguments, std::vector<RowColumn> columns,
-                                   Diagnostics& diagnostics) {
-  const std::string file = *arguments.text("html");
-  static_cast<void>(may_write(file, arguments.has("force"), diagnostics));
+std::unique_ptr<RowSink> page_sink(const Arguments& arguments, std::vector<RowColumn> columns) {
   return std::make_unique<PageSink>(arguments, std::move(columns));
 }
 
