@@ -970,6 +970,13 @@ class Answers(Case):
         self.assertEqual(["out-of-memory"], [reason["code"] for reason in required["reasons"]])
         self.assertEqual("out-of-memory", required["memory"]["verdict"])
 
+    def test_several_values_of_an_option_are_none_of_them(self):
+        for value in ("auto|always", "|auto", "al"):
+            ran = stagecraft("run", PIPELINE, f"--color={value}")
+            self.assert_refused(ran)
+            self.assertIn(f"--color: '{value}' is not one of its values\n  hint: one of auto|always|never\n", ran.stderr)
+        self.assertEqual(DONE, stagecraft("run", PIPELINE, "--color=never").returncode)
+
     def test_options_may_stand_before_the_command(self):
         for options in (["--json"], ["--color", "never", "--json"]):
             ran = stagecraft(*options, "run", PIPELINE)
