@@ -1395,6 +1395,27 @@ class Answers(Case):
         self.assertEqual(NO, ran.returncode)
         self.assertIn("none: nothing could be scored\n", ran.stderr)
 
+    def test_what_was_not_measured_is_no_measurement(self):
+        rows = self.write("rows.yaml", """\
+format: stagecraft.published/1
+set: mine
+columns: [id, iteration_time_s, tokens_per_s_per_gpu, memory_gib]
+rows:
+  - [one, 1.5, 1000, 60]
+  - [two, 0, -1000, 60]
+  - {id: three, iteration_time_ms: -0.5, memory_gib: 0}
+""")
+        for more in ((), ("--memory",)):
+            ran = stagecraft("validate", rows, *more, cwd=self.folder)
+            self.assert_refused(ran)
+            self.assertEqual(["rows.yaml:6:11: error: iteration_time_s: 0 is no measurement",
+                              "rows.yaml:6:14: error: tokens_per_s_per_gpu: -1000 is no measurement",
+                              "rows.yaml:7:36: error: iteration_time_ms: -0.5 is no measurement",
+                              "rows.yaml:7:54: error: memory_gib: 0 is no measurement"],
+                             [line for line in ran.stderr.splitlines() if ": error: " in line])
+        ran = stagecraft("validate", rows, "--json", cwd=self.folder)
+        self.assertEqual((WRONG_INPUT, 4), (ran.returncode, len(self.results(ran)[0]["errors"])))
+
     def test_validate_goes_on_after_a_file_that_is_wrong(self):
         ran = stagecraft("validate", "nosuch.yaml", "calibrate/validation/megatron_sc21.yaml", "--json")
         self.assertEqual(["stagecraft.error/1", "stagecraft.validation/1"], [r["schema"] for r in self.results(ran)])
