@@ -418,6 +418,19 @@ class Forms(Case):
         self.assertEqual(table[1].split()[:4], ["32", "zb-h1", "99.0", "ms"])
         self.assertTrue(table[-1].startswith("schedule-constraint: 3 points, first: "), table[-1])
 
+    def test_no_control_character_of_a_value_reaches_the_table(self):
+        self.sweep.write_text(f"stagecraft: 1\nbase: {SOURCE}/scenarios/pipeline-4x8.yaml\n"
+                              'vary: {name: ["a\\n\\x1b[31mb", "c"], schedule: [1f1b, "\\x1b[1mgpipe"]}\n')
+        table = run("sweep", self.sweep, "--table").stdout
+        self.assertIn(r"a\n\x1b[31mb", table)
+        self.assertIn(r"'\x1b[1mgpipe'", table)
+        self.assertNotIn("\x1b", table)
+        # Nor does one of a row that somebody else has written.
+        rows = self.folder / "rows.jsonl"
+        rows.write_text('{"schema":"stagecraft.sweep/1","sweep":"0","point":0,"points":1,"vary":{"a\\u001bb":1},"hash":null,'
+                        '"feasible":false,"reasons":[{"code":"x\\u001by","path":"","message":"z","hint":""}]}\n')
+        self.assertIn(r"x\x1by: 1 point", run("merge", rows, "--table").stdout)
+
     def test_one_number_that_varies_gets_a_chart(self):
         self.sweep.write_text(f"stagecraft: 1\nbase: {SOURCE}/scenarios/pipeline-4x8.yaml\n"
                               "vary: {training.global_batch_size: [4, 8, 16]}\n")
