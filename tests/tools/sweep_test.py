@@ -373,6 +373,22 @@ class Forms(Case):
         rows = [json.loads(line) for line in run("sweep", sweep).stdout.splitlines()]
         self.assertGreater(len(str(rows[1]["vary"]["failures.process.rate_per_node_day"])), len("0.00215443"))
 
+    def test_merge_believes_no_number_of_points(self):
+        rows = self.folder / "rows.jsonl"
+        line = self.undisturbed().splitlines()[0]
+        for points, why in ((10**15, "1: error: says that its sweep has 1,000,000,000,000,000 points"),
+                            (COUNT - 1, f"2: error: is a row of sweep {json.loads(line)['sweep']} of {COUNT} points")):
+            rows.write_text(line.replace(f'"points":{COUNT}', f'"points":{points}') + "\n" + line + "\n")
+            merged = run("merge", rows)
+            self.assertEqual(WRONG_INPUT, merged.returncode, merged.stderr)
+            self.assertIn(f"{rows.name}:{why}", merged.stderr)
+
+    def test_a_page_says_the_command_that_made_it(self):
+        rows, page = self.folder / "rows.jsonl", self.folder / "page.html"
+        rows.write_text(self.undisturbed())
+        self.assertEqual(DONE, run("merge", rows, "--html", page).returncode)
+        self.assertIn(f"stagecraft merge {rows}", page.read_text())
+
     def test_merge_makes_csv_of_rows(self):
         rows = self.folder / "rows.jsonl"
         rows.write_text(self.undisturbed())
