@@ -581,6 +581,15 @@ class Answers(Case):
                            "message": "640 MiB is not <= 600 MiB", "hint": ""}], gpipe["reasons"])
         self.assertNotIn("reasons", one_f)
 
+    def test_variants_are_counted_before_they_are_made(self):
+        ten = [word for key in ("seed", "batch", "a", "b", "c", "d", "e", "f") for word in
+               ("--vary", f"{key}={','.join(map(str, range(10)))}")]
+        for command, scenario, most in (("compare", PIPELINE, "10,000"),
+                                        ("goodput", "scenarios/goodput/checkpoint-restart.yaml", "1,000")):
+            ran = stagecraft(command, scenario, *ten)
+            self.assert_refused(ran)
+            self.assertIn(f"error: more than {most} variants\n", ran.stderr)
+
     def test_of_variants_that_all_miss_an_assertion_none_is_fastest(self):
         limit = "assert={iteration_time: '<= 1 ms'}"
         ran = stagecraft("compare", PIPELINE, "--vary", "schedule=gpipe,1f1b", "--set", limit)
