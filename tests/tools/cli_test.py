@@ -1130,6 +1130,42 @@ class Answers(Case):
         ran = stagecraft(*order, "50000 days")
         self.assertEqual((WRONG_INPUT, ""), (ran.returncode, ran.stdout))
         self.assertIn("--forward: 50000 days is more than 60.0 s", ran.stderr)
+        search = ["schedule", "search", "--stages", "4", "--micro-batches", "8", "--effort", "0"]
+        for option in ("--forward", "--input-gradient", "--weight-gradient", "--message"):
+            ran = stagecraft(*search, option, "50000 days")
+            self.assert_refused(ran)
+            self.assertIn(f"{option}: 50000 days is more than 60.0 s", ran.stderr)
+
+    COMPARE = ["schedule", "compare", "--stages", "4", "--micro-batches", "8", "--json"]
+
+    # Chunks of 1.5 ns: a makespan is the nearest whole nanosecond of the one that is a billion times longer.
+    def test_costs_of_a_few_nanoseconds_are_cut_into_chunks_exactly(self):
+        def rows(unit):
+            times = [word for option in ("--forward", "--input-gradient", "--weight-gradient", "--message")
+                     for word in (option, f"3 {unit}")]
+            return {row["name"]: row for row in self.results(stagecraft(*self.COMPARE, *times))[0]["schedules"]}
+
+        seconds, nanoseconds = rows("s"), rows("ns")
+        for name in ("1f1b", "interleaved-1f1b", "looped-bfs", "dualpipe-v"):
+            with self.subTest(name):
+                self.assertAlmostEqual(seconds[name]["makespan_s"], nanoseconds[name]["makespan_s"] * 1e9, delta=0.51)
+                self.assertEqual(seconds[name]["bubble"], nanoseconds[name]["bubble"])
+
+    def test_orders_of_files_are_compared_with_those_by_name(self):
+        for name, size in (("1f1b", 8), ("interleaved-1f1b", 8), ("gpipe", 4)):
+            export = ["schedule", "export", "--schedule", name, "--stages", "4", "--micro-batches", str(size)]
+            self.write(f"{name}.csv", stagecraft(*export).stdout)
+        files = ["1f1b.csv", "interleaved-1f1b.csv"]
+        ran = stagecraft(*self.COMPARE, *files, "gpipe.csv", "--message", "10ms", cwd=self.folder)
+        self.assertEqual(DONE, ran.returncode, ran.stderr)
+        rows = {row.pop("name"): row for row in self.results(ran)[0]["schedules"]}
+        for file in files:
+            self.assertEqual(rows[file.removesuffix(".csv")], rows[file])
+        self.assertEqual("it is of 4 stages and 4 micro-batches", rows["gpipe.csv"]["refused"])
+        self.write("bad.csv", "0F0,0F0\n")
+        ran = stagecraft(*self.COMPARE[:-1], "bad.csv", cwd=self.folder)
+        self.assert_refused(ran, code=NO)
+        self.assertIn("bad.csv:1:", ran.stderr)
 
     def test_a_value_may_begin_with_a_relation(self):
         for relation, code in ((">= 0.01", DONE), (">= 0.99", NO), ("< 0.99", DONE)):
