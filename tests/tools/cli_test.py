@@ -581,6 +581,19 @@ class Answers(Case):
                            "message": "640 MiB is not <= 600 MiB", "hint": ""}], gpipe["reasons"])
         self.assertNotIn("reasons", one_f)
 
+    def test_a_page_of_several_files_names_their_variants_apart(self):
+        job = (SOURCE / "scenarios/goodput/checkpoint-restart.yaml").read_text(encoding="utf-8")
+        for names, words in ((("one", "one"), ("a.yaml", "b.yaml")), (("one", "two"), ("one", "two"))):
+            for file, name in zip(("a.yaml", "b.yaml"), names):
+                self.write(file, re.sub("^name: .*", f"name: {name}", job, flags=re.M))
+            ran = stagecraft("goodput", "a.yaml", "b.yaml", "--vary", "failures.repeats=2,x", "--html", "page.html",
+                             "--force", cwd=self.folder)
+            self.assertEqual(WRONG_INPUT, ran.returncode)
+            page = (self.folder / "page.html").read_text(encoding="utf-8")
+            self.assertIn(json.dumps([f"{word}, 2" for word in words], separators=(",", ":")), page)
+            for word in words:
+                self.assertIn(f"{word}, x: failures.repeats: ", page)
+
     def test_variants_are_counted_before_they_are_made(self):
         ten = [word for key in ("seed", "batch", "a", "b", "c", "d", "e", "f") for word in
                ("--vary", f"{key}={','.join(map(str, range(10)))}")]

@@ -156,14 +156,14 @@ void write_page(const Arguments& arguments, const GoodputComparison& comparison)
                    .command = command_of(arguments),
                    .version = kVersion,
                    .reports = {}};
+  const std::vector<std::string> names = names_of(comparison);
   for (std::size_t i = 0; i < comparison.outcomes.size(); ++i) {
     const GoodputOutcome& outcome = comparison.outcomes[i];
-    const std::string name = join(comparison.variants[i].values, " ");
     if (outcome.report) {
       page.reports.push_back(*outcome.report);
-      page.names.push_back(name);
+      page.names.push_back(names[i]);
     } else {
-      page.refused.push_back(name + ": " + first_error(outcome.diagnostics));
+      page.refused.push_back(names[i] + ": " + first_error(outcome.diagnostics));
     }
   }
   write(arguments, html_page(page));
