@@ -261,6 +261,11 @@ std::string with_thousands(std::int64_t n) {
   return digits;
 }
 
+std::string mean_count(double n) {
+  constexpr double kThreeDigits = 999.5;
+  return n < kThreeDigits ? fmt::format("{:.3g}", n) : with_thousands(std::llround(n));
+}
+
 void TextTable::row(std::vector<std::string> cells) {
   SC_CHECK(cells.size() == columns_.size(), "a row of a table needs one cell per column");
   rows_.push_back(std::move(cells));

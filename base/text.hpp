@@ -57,6 +57,8 @@ namespace stagecraft {
 [[nodiscard]] std::string human(Flops work);
 [[nodiscard]] std::string percent(double share, int decimals = 1);  // 0.375 -> "37.5 %"
 [[nodiscard]] std::string with_thousands(std::int64_t n);           // 314573 -> "314,573"
+// A mean of counts: three digits, and all of a whole number that has more: "0.25", "12.3", "1,083,210".
+[[nodiscard]] std::string mean_count(double n);
 
 // Columns that line up, by display width in UTF-8 code points. Cells of a column marked kRight are
 // right-aligned.

@@ -15,6 +15,7 @@
 #include "base/check.hpp"
 #include "base/diagnostic.hpp"
 #include "base/text.hpp"
+#include "tools/command_line/files.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/completions.hpp"
 #include "tools/manual.hpp"
@@ -95,6 +96,7 @@ int dispatch(const std::vector<std::string>& given, const char* invoked, const R
   if (command == nullptr) throw unknown_command(words[0]);
   const Arguments arguments = parse_arguments(*command, commands(), {words.begin() + 1, words.end()});
   if (arguments.has("help")) return std::cout << command_help(*command), kDone;
+  check_outputs(arguments);
   const std::filesystem::path self = own_path(invoked);
   const std::optional<DataDirectory> data = DataDirectory::find(self);
   std::optional<Diagnostic> no_data;

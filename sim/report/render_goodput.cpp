@@ -63,11 +63,11 @@ std::string head_of(const GoodputReport& report) {
 std::string failures_of(const GoodputReport& report) {
   if (report.failures == 0)
     return headed_line("failures", "none that stopped the job in " + span_of(report.horizon));
-  std::string text = fmt::format("{:.3g} in {}, one every {}", report.failures, span_of(report.horizon),
-                                 span_of(report.mean_time_between_failures_s));
+  std::string text = fmt::format("{} in {}, one every {}", mean_count(report.failures),
+                                 span_of(report.horizon), span_of(report.mean_time_between_failures_s));
   std::string out = headed_line("failures", text);
   if (report.restarts > 0)
-    out += headed_line("restarts", fmt::format("{:.3g}, {} to recover in the mean", report.restarts,
+    out += headed_line("restarts", fmt::format("{}, {} to recover in the mean", mean_count(report.restarts),
                                                span_of(report.mean_time_to_recover_s)));
   return out;
 }
@@ -137,8 +137,8 @@ std::string causes_of(const GoodputReport& report, bool all) {
   table.row({"cause", "failures", "stopped", "undone", "of horizon"});
   const double horizon = to_seconds(report.horizon);
   const auto row = [&](const GoodputCause& cause) {
-    table.row({cause.cause, fmt::format("{:.3g}", cause.failures), span_of(cause.stopped_s),
-               span_of(cause.undone_s), percent((cause.stopped_s + cause.undone_s) / horizon, 2)});
+    table.row({cause.cause, mean_count(cause.failures), span_of(cause.stopped_s), span_of(cause.undone_s),
+               percent((cause.stopped_s + cause.undone_s) / horizon, 2)});
   };
   for (std::size_t i = 0; i < shown; ++i) row(report.causes[i]);
   if (shown < report.causes.size()) {

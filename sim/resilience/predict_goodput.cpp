@@ -94,8 +94,8 @@ void advise_interval(const FailureSpec& spec, const GoodputRun& ran, GoodputRepo
   report.advice.interval_steps = best->steps;
   report.advice.interval_why = fmt::format("the optimum for {} a checkpoint", human(cost_of(times)));
   if (spec.checkpoint.mode == CheckpointMode::kInMemory)
-    report.advice.interval_why +=
-        fmt::format(" in storage; memory is lost {:.3g} times a year", ran.failures_per_s * kSecondsPerYear);
+    report.advice.interval_why += fmt::format(" in storage; memory is lost {} times a year",
+                                              mean_count(ran.failures_per_s * kSecondsPerYear));
 }
 
 // Nodes that are away at once are as many as there are failures during a repair, and under maintenance.

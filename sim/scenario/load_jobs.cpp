@@ -146,8 +146,8 @@ std::optional<Scenario> JobsReader::read_scenario_of(YamlMap& map, const std::st
     return std::nullopt;
   }
   const std::size_t before = map.diagnostics().error_count();
-  auto root = load_yaml_file(path, map.diagnostics());
-  if (!root) return std::nullopt;
+  const YamlNode* root = places_.library.tree(path, map.diagnostics());
+  if (root == nullptr) return std::nullopt;
   if (const YamlNode* network = root->find("network")) {
     for (const char* key : {"jobs", "placement", "background"})
       if (const YamlNode* value = network->find(key))

@@ -4,8 +4,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -38,15 +36,14 @@ std::optional<PipelineOrder> load_order(YamlMap& root, const PresetPlaces& place
   if (map.diagnostics().error_count() != before) return std::nullopt;
   const std::filesystem::path path = places.folder / name;
   std::error_code ignored;  // whatever it is, there is no file to read
-  std::ifstream stream;
-  if (std::filesystem::is_regular_file(path, ignored)) stream.open(path, std::ios::binary);
-  if (!stream.is_open()) {
+  if (!std::filesystem::is_regular_file(path, ignored)) {
     map.error("file", "no-such-file", fmt::format("{} is not a file", in_quotes(name)),
               "a path is relative to the scenario; `stagecraft schedule export` writes such files");
     return std::nullopt;
   }
-  const std::string text{std::istreambuf_iterator<char>(stream), {}};
-  auto order = parse_csv(text);
+  const std::string* text = places.library.text(path, map.diagnostics());
+  if (text == nullptr) return std::nullopt;
+  auto order = parse_csv(*text);
   if (const auto* problems = std::get_if<std::vector<CellProblem>>(&order)) {
     report(path.string(), *problems, map.diagnostics());
     return std::nullopt;

@@ -411,6 +411,22 @@ std::vector<std::int64_t> divisors_of(std::int64_t n) {
 
 std::optional<SearchPlans> enumerate_plans(const ScenarioTree& base, const SearchSpace& space,
                                            Library& library, Diagnostics& diagnostics) {
+  const auto refuse = [&](const char* code, std::string message, std::string hint) {
+    diagnostics.error({.code = code,
+                       .where = space_place(space, base),
+                       .path = "search",
+                       .message = std::move(message),
+                       .hint = std::move(hint)});
+    return std::nullopt;
+  };
+  const auto too_many = [&](std::size_t most, const char* what) {
+    return refuse(
+        "too-many",
+        fmt::format("the space has more than {} {}", with_thousands(static_cast<std::int64_t>(most)), what),
+        "list fewer values with --vary, or --fix paths");
+  };
+  if (frame_choices(space, kMostFrameChoices) > kMostFrameChoices)
+    return too_many(kMostFrameChoices, "choices of schedules, numbers of GPUs and varied keys");
   const std::size_t before = diagnostics.error_count();
   auto frames = load_frames(base, space, library, diagnostics);
   if (!frames) return std::nullopt;
@@ -420,19 +436,7 @@ std::optional<SearchPlans> enumerate_plans(const ScenarioTree& base, const Searc
   enumerator.note_schedules();
   for (std::uint32_t i = 0; i < plans.frames.size() && !enumerator.too_many(); i += kFrameKinds)
     enumerator.add(i);
-  const auto refuse = [&](const char* code, std::string message, std::string hint) {
-    diagnostics.error({.code = code,
-                       .where = space_place(space, base),
-                       .path = "search",
-                       .message = std::move(message),
-                       .hint = std::move(hint)});
-    return std::nullopt;
-  };
-  if (enumerator.too_many())
-    return refuse("too-many",
-                  fmt::format("the space has more than {} plans",
-                              with_thousands(static_cast<std::int64_t>(kMostCandidates))),
-                  "list fewer values with --vary, or --fix paths");
+  if (enumerator.too_many()) return too_many(kMostCandidates, "plans");
   if (plans.points.empty()) {
     const auto aside =
         std::ranges::find_if(plans.frames, [](const SearchFrame& f) { return f.left_aside > 0; });

@@ -28,6 +28,8 @@ namespace stagecraft {
 
 // Larger spaces are refused: probably a key was meant to be fixed.
 inline constexpr std::size_t kMostCandidates = 1'000'000;
+// Each is a few scenarios in memory (frames.hpp).
+inline constexpr std::size_t kMostFrameChoices = 10'000;
 
 // A loaded scenario for one schedule, number of GPUs and value of every other key.
 struct SearchFrame {

@@ -162,6 +162,13 @@ bool set_in_place(const SearchAxis& axis) {
          std::ranges::find(point_switches(), axis.path, &PointSwitch::path) != point_switches().end();
 }
 
+std::size_t frame_choices(const SearchSpace& space, std::size_t most) {
+  std::size_t count = std::max<std::size_t>(space.gpus.size(), 1);
+  for (const SearchAxis& axis : space.axes)
+    if (count <= most && !set_in_place(axis)) count *= axis.values.size();
+  return count;
+}
+
 std::size_t frame_choice(const SearchSpace& space, const SearchAxis& axis, std::uint32_t frame) {
   std::size_t rest = frame / kFrameKinds;
   for (std::size_t i = space.axes.size(); i-- > 0;) {

@@ -25,6 +25,10 @@ enum class FrameKind : std::uint8_t {
 };
 inline constexpr std::uint32_t kFrameKinds = 4;
 
+// How many choices have frames: numbers of GPUs, schedules and other values that are not set in place. Counted
+// up to the first product above `most`.
+[[nodiscard]] std::size_t frame_choices(const SearchSpace& space, std::size_t most);
+
 // Index of the value that an axis has in a frame. Frames are made in the order of the axes, the last one
 // fastest.
 [[nodiscard]] std::size_t frame_choice(const SearchSpace& space, const SearchAxis& axis, std::uint32_t frame);

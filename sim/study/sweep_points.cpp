@@ -21,7 +21,6 @@
 namespace stagecraft {
 namespace {
 
-constexpr std::uint64_t kMostPoints = 1'000'000;
 constexpr std::uint64_t kMostCandidates = 100'000'000;  // limit of a grid before `where`
 constexpr std::uint64_t kMostDraws = 1'000;             // limit per wanted point of a random sample
 

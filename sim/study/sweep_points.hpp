@@ -11,6 +11,8 @@
 
 namespace stagecraft {
 
+inline constexpr std::uint64_t kMostPoints = 1'000'000;  // of a sweep
+
 // A bare name in `where` means the varied path that ends in it, else the key of the base that does; where
 // several do, the one in `parallelism`. Names of the base that follow from something varied (model.layers
 // where `model` varies, a default that differs with what varies) are refused.

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <exception>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -10,6 +11,7 @@
 #include "base/json.hpp"
 #include "base/yaml_json.hpp"
 #include "sim/resilience/predict_goodput.hpp"
+#include "sim/scenario/load_software.hpp"
 #include "sim/simulate.hpp"
 #include "sim/study/reasons.hpp"
 
@@ -27,14 +29,42 @@ void add(StableHash& hash, const YamlNode& node) {
   }
 }
 
+// Adds the files that the points read: those of points that together resolve with every varied value, and all
+// presets of software, which follow from several values at once where none is named.
+void add_files(StableHash& hash, const SweepSpec& spec, const SweepPoints& points, Library& library) {
+  std::set<std::uint64_t> resolved;  // values
+  for (std::size_t point = 0; point < points.size(); ++point) {
+    const std::vector<Assignment> assignments = points.assignments(point);
+    std::set<std::uint64_t> values;
+    for (const Assignment& assignment : assignments) {
+      StableHash value;
+      add(value.add(std::string_view(assignment.path)), assignment.value);
+      if (!resolved.contains(value.value())) values.insert(value.value());
+    }
+    if (values.empty()) continue;
+    Diagnostics mistakes;  // the row says them
+    library.forget_asked();
+    if (load_scenario(spec.base, assignments, library, mistakes)) resolved.merge(values);
+    hash.add(std::string_view(library.contents()));
+  }
+  const std::string folder(kSoftwarePreset.folder);
+  library.forget_asked();
+  Diagnostics mistakes;
+  for (const std::string& name : library.data().names(folder))
+    (void)library.tree(library.data().root / folder / (name + ".yaml"), mistakes);
+  hash.add(std::string_view(library.contents()));
+}
+
 // The hash of all rows: together with a row's number it identifies the row.
-std::string hash_of_rows(const SweepSpec& spec, const SweepPoints& points, const RowOptions& options) {
+std::string hash_of_rows(const SweepSpec& spec, const SweepPoints& points, const RowOptions& options,
+                         Library& library) {
   StableHash hash;
   hash.add(options.seed).add(static_cast<int>(options.detail));
   add(hash, spec.base.root);
   for (const std::string& path : spec.paths()) hash.add(std::string_view(path));
   for (std::size_t point = 0; point < points.size(); ++point)
     for (const Assignment& assignment : points.assignments(point)) add(hash, assignment.value);
+  add_files(hash, spec, points, library);
   return hash.hex();
 }
 
@@ -56,11 +86,6 @@ std::string failure(const char* code, const char* what) {
   return refusal({{.code = code, .message = what, .hint = "this is a bug of ours: please report it"}});
 }
 
-// What profile a name on the way means is not in the resolved scenario, its name is: two files may share one.
-bool names_profile(const std::string& path) {
-  return path == "profile" || path.ends_with(".profile");
-}
-
 }  // namespace
 
 std::optional<Sweep> prepare_sweep(const std::filesystem::path& file, std::span<const std::string> overrides,
@@ -69,7 +94,7 @@ std::optional<Sweep> prepare_sweep(const std::filesystem::path& file, std::span<
   if (!spec) return std::nullopt;
   std::optional<SweepPoints> points = SweepPoints::of(*spec, library, diagnostics);
   if (!points) return std::nullopt;
-  std::string hash = hash_of_rows(*spec, *points, options);
+  std::string hash = hash_of_rows(*spec, *points, options, library);
   return Sweep{
       .spec = *std::move(spec), .points = *std::move(points), .options = options, .hash = std::move(hash)};
 }
@@ -85,24 +110,22 @@ std::string row_head(const Sweep& sweep, std::size_t point) {
 }
 
 std::optional<Scenario> PointRunner::load(std::size_t point, Diagnostics& diagnostics) {
+  library_.forget_asked();
   return load_scenario(sweep_.spec.base, sweep_.points.assignments(point), library_, diagnostics);
 }
 
-std::string PointRunner::hash_of(const Scenario& scenario, std::size_t point) const {
+std::string PointRunner::hash_of(const Scenario& loaded) const {
   StableHash hash;
-  hash.add(std::string_view(to_yaml(scenario)));
-  for (const Diagnostic& warning :
-       scenario.warnings)  // they are in the result, and depend on what was written
+  hash.add(std::string_view(to_yaml(loaded))).add(std::string_view(library_.contents()));
+  for (const Diagnostic& warning : loaded.warnings)  // they are in the result, and depend on what was written
     hash.add(std::string_view(warning.path)).add(std::string_view(warning.message));
-  for (const Assignment& assignment : sweep_.points.assignments(point))
-    if (names_profile(assignment.path)) add(hash, assignment.value);
   return hash.hex();
 }
 
 std::optional<std::string> PointRunner::hash(std::size_t point) {
   Diagnostics diagnostics;
   const std::optional<Scenario> scenario = load(point, diagnostics);
-  return scenario ? std::optional(hash_of(*scenario, point)) : std::nullopt;
+  return scenario ? std::optional(hash_of(*scenario)) : std::nullopt;
 }
 
 // All points have the seed of the sweep: policies are compared on the same failures, and a row is what
@@ -137,7 +160,7 @@ std::string PointRunner::row(std::size_t point) {
     const std::optional<Scenario> scenario = load(point, diagnostics);
     if (!scenario) return fmt::format("{},\"hash\":null,{}}}", head, refusal(diagnostics.sorted()));
     if (warnings_ != nullptr) warnings_->add(diagnostics);
-    const std::string own = hash_of(*scenario, point);
+    const std::string own = hash_of(*scenario);
     const std::string result = cache_.get(own, [&] { return payload(*scenario); });
     return fmt::format("{},\"hash\":\"{}\",{}}}", head, own, result);
   } catch (const std::exception& error) {

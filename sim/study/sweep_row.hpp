@@ -4,8 +4,9 @@
 //   8},
 //    "hash": "…", "feasible": true, "reasons": [], … the keys of `run --json` …, "goodput": {…}}
 //
-//   sweep     hash of all that decides the rows: the base with its overrides, what varies, the seed
-//   hash      of the resolved scenario; null where it does not resolve. Points of one hash have one result
+//   sweep     hash of all that decides the rows: the base with its overrides, what varies, the files that
+//             these name, the seed
+//   hash      of the resolved scenario and its files; null where it does not resolve. Points of one hash have one result
 //   goodput   the document of `goodput --json`, where the scenario has `failures`
 //   feasible  it ran, fits into memory and keeps what `assert` promises. Else `reasons` says why not: what
 //             could not be resolved, what is missed; what ran has its figures all the same
@@ -66,7 +67,7 @@ class PointRunner {
 
  private:
   std::optional<Scenario> load(std::size_t point, Diagnostics& diagnostics);
-  [[nodiscard]] std::string hash_of(const Scenario& scenario, std::size_t point) const;
+  [[nodiscard]] std::string hash_of(const Scenario& loaded) const;  // the one that was loaded last
   [[nodiscard]] GoodputReport goodput(const Scenario& scenario) const;
   [[nodiscard]] std::string payload(const Scenario& scenario) const;
 

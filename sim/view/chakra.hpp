@@ -53,8 +53,8 @@ struct ChakraNetwork {
 
 // The program of such files, by rank. Compute nodes run one at a time in the order of the file, sends any
 // number at once; a receive ends with its send. Reports damaged files, unknown node types and attributes
-// (collectives, memory), dependencies on missing nodes, and unmatched sends and receives; nullopt then.
-// Cycles are found by the caller.
+// (collectives, memory), messages without a size, times that add up to more than 35 years, dependencies on
+// missing nodes, unmatched sends and receives, and nodes that wait for each other; nullopt then.
 [[nodiscard]] std::optional<Program> chakra_program(std::span<const ChakraFile> files,
                                                     const ChakraNetwork& network, Diagnostics& diagnostics);
 

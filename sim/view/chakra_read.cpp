@@ -88,6 +88,9 @@ struct Node {
   }
 };
 
+// 35 years: of one node, and of all nodes together, so that no sum of times overflows.
+constexpr Duration kLongest = std::chrono::microseconds(std::int64_t{1} << 50);
+
 using Handle = ProgramBuilder::Handle;
 // Key of a message: source, destination, tag, size.
 using MessageKey = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>;
@@ -202,25 +205,55 @@ class ChakraReader {
     return !reader.damaged() && !nodes.empty();
   }
 
-  std::optional<Duration> send_time(const std::string& file, const Node& node) {
-    if (node.micros.value_or(0) > 0) return std::chrono::microseconds(*node.micros);
+  std::optional<Duration> own_time(const std::string& file, const Node& node) {
+    constexpr auto kMostMicros =
+        static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(kLongest).count());
+    const std::uint64_t micros = node.micros.value_or(0);
     const std::int64_t size = node.attribute("comm_size");
-    if (network_.link.count() > 0) return Bytes(size) / network_.link + network_.latency;
-    if (size <= 1 || node.micros) return Duration::zero();  // its own duration counts
-    refuse(file, fmt::format("'{}' does not say how long its {} bytes take", node.name, size),
-           "give the bandwidth of a link");
+    const bool on_link = node.type == chakra::kSend && micros == 0 && network_.link.count() > 0;
+    const double link_s =
+        on_link ? static_cast<double>(size) / network_.link.count() + to_seconds(network_.latency) : 0;
+    if (micros > kMostMicros || link_s > to_seconds(kLongest)) {
+      refuse(file, fmt::format("'{}' takes longer than 35 years", node.name));
+      return std::nullopt;
+    }
+    if (on_link) return Bytes(size) / network_.link + network_.latency;
+    if (node.type == chakra::kSend && size > 1 && !node.micros) {
+      refuse(file, fmt::format("'{}' does not say how long its {} bytes take", node.name, size),
+             "give the bandwidth of a link");
+      return std::nullopt;
+    }
+    return std::chrono::microseconds(micros);
+  }
+
+  // Reports once when all nodes together take too long.
+  std::optional<Duration> time_of(const std::string& file, const Node& node) {
+    const std::optional<Duration> time = own_time(file, node);
+    if (!time || total_ > kLongest) return std::nullopt;
+    total_ += *time;
+    if (total_ <= kLongest) return time;
+    refuse(file, fmt::format("'{}' and the nodes before it take longer than 35 years", node.name));
     return std::nullopt;
   }
 
+  // Is it known what goes where? Else matching would be by chance.
+  bool says_its_size(const std::string& file, const Node& node) {
+    const bool says = node.attribute("comm_size") >= 0;
+    if (!says)
+      refuse(file, fmt::format("'{}' is a message, and its comm_size is {}", node.name,
+                               node.attributes.contains("comm_size") ? "negative" : "missing"));
+    return says;
+  }
+
   std::optional<Handle> add_node(const std::string& file, std::int32_t rank, const Node& node) {
-    constexpr std::uint64_t kLongest = std::uint64_t{1} << 50;  // 35 years, and no overflow in nanoseconds
-    if (node.micros > kLongest)
-      return refuse(file, fmt::format("'{}' takes longer than 35 years", node.name)), std::nullopt;
+    const bool message = node.type == chakra::kSend || node.type == chakra::kReceive;
+    if (message && !says_its_size(file, node)) return std::nullopt;
+    const std::optional<Duration> time = time_of(file, node);
+    if (!time) return std::nullopt;
     const LabelId label = label_of(node.name);
     const MessageKey key{node.attribute("comm_src"), node.attribute("comm_dst"), node.attribute("comm_tag"),
                          node.attribute("comm_size")};
-    if (node.type == chakra::kCompute)
-      return builder_.add_task(streams_.compute, std::chrono::microseconds(node.micros.value_or(0)), label);
+    if (node.type == chakra::kCompute) return builder_.add_task(streams_.compute, *time, label);
     if (node.type == chakra::kReceive) {
       const Handle task = builder_.add_task(streams_.receive, Duration::zero(), label);
       receives_[key].push_back({task, file});
@@ -230,8 +263,6 @@ class ChakraReader {
       if (std::get<0>(key) != rank)
         refuse(file, fmt::format("'{}' sends from rank {}, and this is rank {}", node.name, std::get<0>(key),
                                  rank));
-      const std::optional<Duration> time = send_time(file, node);
-      if (!time) return std::nullopt;
       const Handle task = builder_.add_task(streams_.send, *time, label);
       sends_[key].push_back({task, file});
       return task;
@@ -302,6 +333,7 @@ class ChakraReader {
   Diagnostics& diagnostics_;
   ProgramBuilder builder_;
   Streams streams_{};  // streams of the current rank
+  Duration total_{};   // of all nodes so far
   std::map<MessageKey, std::deque<Known>> sends_, receives_;
   std::map<std::string, LabelId> labels_;
 };

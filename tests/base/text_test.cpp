@@ -131,6 +131,10 @@ TEST(Human, SharesAndCounts) {
   EXPECT_EQ(percent(0.5, 0), "50 %");
   EXPECT_EQ(with_thousands(314573), "314,573");
   EXPECT_EQ(with_thousands(-1000), "-1,000");
+  EXPECT_EQ(mean_count(0.25), "0.25");
+  EXPECT_EQ(mean_count(999.4), "999");
+  EXPECT_EQ(mean_count(999.6), "1,000");
+  EXPECT_EQ(mean_count(1083209.6), "1,083,210");
   EXPECT_EQ(with_thousands(999), "999");
   EXPECT_EQ(with_thousands(std::numeric_limits<std::int64_t>::min()), "-9,223,372,036,854,775,808");
 }

@@ -581,6 +581,28 @@ class Answers(Case):
                            "message": "640 MiB is not <= 600 MiB", "hint": ""}], gpipe["reasons"])
         self.assertNotIn("reasons", one_f)
 
+    def test_a_page_of_several_files_names_their_variants_apart(self):
+        job = (SOURCE / "scenarios/goodput/checkpoint-restart.yaml").read_text(encoding="utf-8")
+        for names, words in ((("one", "one"), ("a.yaml", "b.yaml")), (("one", "two"), ("one", "two"))):
+            for file, name in zip(("a.yaml", "b.yaml"), names):
+                self.write(file, re.sub("^name: .*", f"name: {name}", job, flags=re.M))
+            ran = stagecraft("goodput", "a.yaml", "b.yaml", "--vary", "failures.repeats=2,x", "--html", "page.html",
+                             "--force", cwd=self.folder)
+            self.assertEqual(WRONG_INPUT, ran.returncode)
+            page = (self.folder / "page.html").read_text(encoding="utf-8")
+            self.assertIn(json.dumps([f"{word}, 2" for word in words], separators=(",", ":")), page)
+            for word in words:
+                self.assertIn(f"{word}, x: failures.repeats: ", page)
+
+    def test_variants_are_counted_before_they_are_made(self):
+        ten = [word for key in ("seed", "batch", "a", "b", "c", "d", "e", "f") for word in
+               ("--vary", f"{key}={','.join(map(str, range(10)))}")]
+        for command, scenario, most in (("compare", PIPELINE, "10,000"),
+                                        ("goodput", "scenarios/goodput/checkpoint-restart.yaml", "1,000")):
+            ran = stagecraft(command, scenario, *ten)
+            self.assert_refused(ran)
+            self.assertIn(f"error: more than {most} variants\n", ran.stderr)
+
     def test_of_variants_that_all_miss_an_assertion_none_is_fastest(self):
         limit = "assert={iteration_time: '<= 1 ms'}"
         ran = stagecraft("compare", PIPELINE, "--vary", "schedule=gpipe,1f1b", "--set", limit)
@@ -970,6 +992,13 @@ class Answers(Case):
         self.assertEqual(["out-of-memory"], [reason["code"] for reason in required["reasons"]])
         self.assertEqual("out-of-memory", required["memory"]["verdict"])
 
+    def test_several_values_of_an_option_are_none_of_them(self):
+        for value in ("auto|always", "|auto", "al"):
+            ran = stagecraft("run", PIPELINE, f"--color={value}")
+            self.assert_refused(ran)
+            self.assertIn(f"--color: '{value}' is not one of its values\n  hint: one of auto|always|never\n", ran.stderr)
+        self.assertEqual(DONE, stagecraft("run", PIPELINE, "--color=never").returncode)
+
     def test_options_may_stand_before_the_command(self):
         for options in (["--json"], ["--color", "never", "--json"]):
             ran = stagecraft(*options, "run", PIPELINE)
@@ -1114,6 +1143,42 @@ class Answers(Case):
         ran = stagecraft(*order, "50000 days")
         self.assertEqual((WRONG_INPUT, ""), (ran.returncode, ran.stdout))
         self.assertIn("--forward: 50000 days is more than 60.0 s", ran.stderr)
+        search = ["schedule", "search", "--stages", "4", "--micro-batches", "8", "--effort", "0"]
+        for option in ("--forward", "--input-gradient", "--weight-gradient", "--message"):
+            ran = stagecraft(*search, option, "50000 days")
+            self.assert_refused(ran)
+            self.assertIn(f"{option}: 50000 days is more than 60.0 s", ran.stderr)
+
+    COMPARE = ["schedule", "compare", "--stages", "4", "--micro-batches", "8", "--json"]
+
+    # Chunks of 1.5 ns: a makespan is the nearest whole nanosecond of the one that is a billion times longer.
+    def test_costs_of_a_few_nanoseconds_are_cut_into_chunks_exactly(self):
+        def rows(unit):
+            times = [word for option in ("--forward", "--input-gradient", "--weight-gradient", "--message")
+                     for word in (option, f"3 {unit}")]
+            return {row["name"]: row for row in self.results(stagecraft(*self.COMPARE, *times))[0]["schedules"]}
+
+        seconds, nanoseconds = rows("s"), rows("ns")
+        for name in ("1f1b", "interleaved-1f1b", "looped-bfs", "dualpipe-v"):
+            with self.subTest(name):
+                self.assertAlmostEqual(seconds[name]["makespan_s"], nanoseconds[name]["makespan_s"] * 1e9, delta=0.51)
+                self.assertEqual(seconds[name]["bubble"], nanoseconds[name]["bubble"])
+
+    def test_orders_of_files_are_compared_with_those_by_name(self):
+        for name, size in (("1f1b", 8), ("interleaved-1f1b", 8), ("gpipe", 4)):
+            export = ["schedule", "export", "--schedule", name, "--stages", "4", "--micro-batches", str(size)]
+            self.write(f"{name}.csv", stagecraft(*export).stdout)
+        files = ["1f1b.csv", "interleaved-1f1b.csv"]
+        ran = stagecraft(*self.COMPARE, *files, "gpipe.csv", "--message", "10ms", cwd=self.folder)
+        self.assertEqual(DONE, ran.returncode, ran.stderr)
+        rows = {row.pop("name"): row for row in self.results(ran)[0]["schedules"]}
+        for file in files:
+            self.assertEqual(rows[file.removesuffix(".csv")], rows[file])
+        self.assertEqual("it is of 4 stages and 4 micro-batches", rows["gpipe.csv"]["refused"])
+        self.write("bad.csv", "0F0,0F0\n")
+        ran = stagecraft(*self.COMPARE[:-1], "bad.csv", cwd=self.folder)
+        self.assert_refused(ran, code=NO)
+        self.assertIn("bad.csv:1:", ran.stderr)
 
     def test_a_value_may_begin_with_a_relation(self):
         for relation, code in ((">= 0.01", DONE), (">= 0.99", NO), ("< 0.99", DONE)):
@@ -1388,6 +1453,27 @@ class Answers(Case):
         self.assertEqual(NO, ran.returncode)
         self.assertIn("none: nothing could be scored\n", ran.stderr)
 
+    def test_what_was_not_measured_is_no_measurement(self):
+        rows = self.write("rows.yaml", """\
+format: stagecraft.published/1
+set: mine
+columns: [id, iteration_time_s, tokens_per_s_per_gpu, memory_gib]
+rows:
+  - [one, 1.5, 1000, 60]
+  - [two, 0, -1000, 60]
+  - {id: three, iteration_time_ms: -0.5, memory_gib: 0}
+""")
+        for more in ((), ("--memory",)):
+            ran = stagecraft("validate", rows, *more, cwd=self.folder)
+            self.assert_refused(ran)
+            self.assertEqual(["rows.yaml:6:11: error: iteration_time_s: 0 is no measurement",
+                              "rows.yaml:6:14: error: tokens_per_s_per_gpu: -1000 is no measurement",
+                              "rows.yaml:7:36: error: iteration_time_ms: -0.5 is no measurement",
+                              "rows.yaml:7:54: error: memory_gib: 0 is no measurement"],
+                             [line for line in ran.stderr.splitlines() if ": error: " in line])
+        ran = stagecraft("validate", rows, "--json", cwd=self.folder)
+        self.assertEqual((WRONG_INPUT, 4), (ran.returncode, len(self.results(ran)[0]["errors"])))
+
     def test_validate_goes_on_after_a_file_that_is_wrong(self):
         ran = stagecraft("validate", "nosuch.yaml", "calibrate/validation/megatron_sc21.yaml", "--json")
         self.assertEqual(["stagecraft.error/1", "stagecraft.validation/1"], [r["schema"] for r in self.results(ran)])
@@ -1514,6 +1600,23 @@ class Output(Case):
                 self.assertEqual(code == WRONG_INPUT, f"{link.name}: error: cannot be written\n" in ran.stderr)
                 kept = stagecraft("run", str(SOURCE / PIPELINE), "--html", link.name, cwd=self.folder)
                 self.assertIn("exists and is left as it is\n  hint: --force writes to it\n", kept.stderr)
+
+    def test_a_file_that_cannot_be_written_is_refused_before_the_work(self):
+        self.write("there.yaml", "precious")
+        for command, option in (("run", "--html"), ("search", "--write-best"), ("compare", "--html"),
+                                ("goodput", "--html"), ("validate", "--html")):
+            for name, why in (("there.yaml", "exists and is left as it is"), ("nosuch/new.yaml", "cannot be written")):
+                with self.subTest(f"{command} {option} {name}"):
+                    ran = stagecraft(command, "nosuch-scenario.yaml", option, name, cwd=self.folder)
+                    self.assert_refused(ran)
+                    self.assertIn(f"{name}: error: {why}\n", ran.stderr)
+                    self.assertNotIn("nosuch-scenario", ran.stderr)
+        self.assertEqual("precious", (self.folder / "there.yaml").read_text(encoding="utf-8"))
+
+    def test_a_file_is_written_beside_what_another_process_writes(self):
+        (self.folder / "page.html.part").mkdir()
+        self.assertEqual(DONE, self.page("page.html").returncode)
+        self.assertEqual({"page.html", "page.html.part"}, set(os.listdir(self.folder)))
 
     def test_a_pipe_is_written_to_and_not_replaced(self):
         pipe = self.folder / "pipe"

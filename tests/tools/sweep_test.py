@@ -224,6 +224,42 @@ class Resume(Case):
         self.assertIn("rows.jsonl:1: error: is not the row of point 0 of this sweep", result.stderr)
         self.assertEqual(rows.read_text(), before)
 
+    def test_rows_of_a_file_that_was_edited_are_of_another_sweep(self):
+        order = self.folder / "order.csv"
+        profile = self.folder / "profile.yaml"
+        measured = (SOURCE / "calibrate/profiles/a100-sxm4-80gb.yaml").read_text()
+        abstract = (SOURCE / "scenarios/pipeline-4x8.yaml").read_text()
+        self.assertIn("schedule: 1f1b", abstract)
+        (self.folder / "stages.yaml").write_text(abstract.replace("schedule: 1f1b", "schedule: {file: order.csv}"))
+        (self.folder / "job.yaml").write_text(
+            (SOURCE / "scenarios/llama3-8b-64xA100.yaml").read_text() + "\nprofile: ./profile.yaml\n")
+
+        def orders(schedule):
+            return run("schedule", "export", "--schedule", schedule, "--stages", 4, "--micro-batches", 8).stdout
+
+        for base, vary, file, before, after in (
+                ("stages.yaml", "model.forward: [1 ms, 2 ms]", order, orders("1f1b"), orders("gpipe")),
+                # The first point does not resolve, so that it reads no profile.
+                ("job.yaml", "parallelism.data: [5, 32]", profile, measured, measured + "# another fit\n")):
+            with self.subTest(base):
+                self.sweep.write_text(f"stagecraft: 1\nbase: {base}\nvary: {{{vary}}}\n")
+                file.write_text(before)
+                shards = [self.folder / f"{base}-{k}.jsonl" for k in range(2)]
+                rows = self.folder / f"{base}.jsonl"
+                first = run("sweep", self.sweep, "--shard", "0/2", "--output", shards[0])
+                self.assertNotEqual(WRONG_INPUT, first.returncode, first.stderr)
+                self.assertEqual(DONE, run("sweep", self.sweep, "--output", rows).returncode)
+                kept = rows.read_text()
+                file.write_text(after)
+                run("sweep", self.sweep, "--shard", "1/2", "--output", shards[1])
+                merged = run("merge", *shards)
+                self.assertEqual(WRONG_INPUT, merged.returncode, merged.stderr)
+                self.assertIn(f"{base}-1.jsonl:1: error: is a row of sweep", merged.stderr)
+                resumed = run("sweep", self.sweep, "--resume", rows)
+                self.assertEqual(WRONG_INPUT, resumed.returncode, resumed.stderr)
+                self.assertIn("1: error: is not the row of point 0 of this sweep", resumed.stderr)
+                self.assertEqual(kept, rows.read_text())
+
     def test_output_does_not_overwrite(self):
         rows = self.folder / "rows.jsonl"
         rows.write_text("precious")
@@ -232,6 +268,38 @@ class Resume(Case):
         self.assertEqual(rows.read_text(), "precious")
         self.assertEqual(run("sweep", self.sweep, "--output", rows, "--force").returncode, DONE)
         self.assertEqual(rows.read_text(), self.undisturbed())
+
+    def test_nothing_is_emptied_before_all_is_checked(self):
+        rows, database, page = (self.folder / name for name in ("rows.jsonl", "rows.db", "page.html"))
+        if "built without SQLite" in run("sweep", self.sweep, "--output", rows, "--sqlite", database).stderr:
+            self.skipTest("the program has no SQLite")
+        page.write_text("precious")
+        kept = [file.read_bytes() for file in (rows, database, page)]
+        for words in (("sweep", self.sweep, "--resume", rows, "--sqlite", database, "--set", "model.forward=5 ms"),
+                      ("sweep", self.sweep, "--resume", rows, "--sqlite", database, "--html", page),
+                      ("sweep", self.sweep, "--output", rows, "--sqlite", database),
+                      ("merge", rows, "--output", self.folder / "new.jsonl", "--sqlite", database)):
+            ran = run(*words)
+            self.assertEqual(WRONG_INPUT, ran.returncode, ran.stderr)
+            self.assertEqual(kept, [file.read_bytes() for file in (rows, database, page)], words)
+        self.assertFalse((self.folder / "new.jsonl").exists())
+        # What is gone on with reaches the database as a whole.
+        whole = rows.read_text()
+        rows.write_text(whole[:len(whole) // 2])
+        self.assertEqual(DONE, run("sweep", self.sweep, "--resume", rows, "--sqlite", database).returncode)
+        with sqlite3.connect(database) as connection:
+            stored = connection.execute("SELECT row FROM points ORDER BY point").fetchall()
+        connection.close()
+        self.assertEqual(whole.splitlines(), [row for row, in stored])
+
+    def test_two_outputs_are_two_files(self):
+        link = self.folder / "link"
+        link.symlink_to("new")
+        for first, second in (("--output", "--html"), ("--resume", "--sqlite"), ("--html", "--sqlite")):
+            ran = run("sweep", self.sweep, first, self.folder / "new", second, link, "--force")
+            self.assertEqual(WRONG_INPUT, ran.returncode, ran.stderr)
+            self.assertRegex(ran.stderr, f"error: (?=.*{first})(?=.*{second})--.* and --.* are both '")
+            self.assertFalse((self.folder / "new").exists())
 
     def test_a_full_disk_is_told_and_loses_no_row(self):
         rows = self.folder / "rows.jsonl"
@@ -305,6 +373,22 @@ class Forms(Case):
         rows = [json.loads(line) for line in run("sweep", sweep).stdout.splitlines()]
         self.assertGreater(len(str(rows[1]["vary"]["failures.process.rate_per_node_day"])), len("0.00215443"))
 
+    def test_merge_believes_no_number_of_points(self):
+        rows = self.folder / "rows.jsonl"
+        line = self.undisturbed().splitlines()[0]
+        for points, why in ((10**15, "1: error: says that its sweep has 1,000,000,000,000,000 points"),
+                            (COUNT - 1, f"2: error: is a row of sweep {json.loads(line)['sweep']} of {COUNT} points")):
+            rows.write_text(line.replace(f'"points":{COUNT}', f'"points":{points}') + "\n" + line + "\n")
+            merged = run("merge", rows)
+            self.assertEqual(WRONG_INPUT, merged.returncode, merged.stderr)
+            self.assertIn(f"{rows.name}:{why}", merged.stderr)
+
+    def test_a_page_says_the_command_that_made_it(self):
+        rows, page = self.folder / "rows.jsonl", self.folder / "page.html"
+        rows.write_text(self.undisturbed())
+        self.assertEqual(DONE, run("merge", rows, "--html", page).returncode)
+        self.assertIn(f"stagecraft merge {rows}", page.read_text())
+
     def test_merge_makes_csv_of_rows(self):
         rows = self.folder / "rows.jsonl"
         rows.write_text(self.undisturbed())
@@ -349,6 +433,19 @@ class Forms(Case):
         self.assertEqual(table[0].split(), ["global_batch_size", "schedule", "iteration", "bubble", "memory"])
         self.assertEqual(table[1].split()[:4], ["32", "zb-h1", "99.0", "ms"])
         self.assertTrue(table[-1].startswith("schedule-constraint: 3 points, first: "), table[-1])
+
+    def test_no_control_character_of_a_value_reaches_the_table(self):
+        self.sweep.write_text(f"stagecraft: 1\nbase: {SOURCE}/scenarios/pipeline-4x8.yaml\n"
+                              'vary: {name: ["a\\n\\x1b[31mb", "c"], schedule: [1f1b, "\\x1b[1mgpipe"]}\n')
+        table = run("sweep", self.sweep, "--table").stdout
+        self.assertIn(r"a\n\x1b[31mb", table)
+        self.assertIn(r"'\x1b[1mgpipe'", table)
+        self.assertNotIn("\x1b", table)
+        # Nor does one of a row that somebody else has written.
+        rows = self.folder / "rows.jsonl"
+        rows.write_text('{"schema":"stagecraft.sweep/1","sweep":"0","point":0,"points":1,"vary":{"a\\u001bb":1},"hash":null,'
+                        '"feasible":false,"reasons":[{"code":"x\\u001by","path":"","message":"z","hint":""}]}\n')
+        self.assertIn(r"x\x1by: 1 point", run("merge", rows, "--table").stdout)
 
     def test_one_number_that_varies_gets_a_chart(self):
         self.sweep.write_text(f"stagecraft: 1\nbase: {SOURCE}/scenarios/pipeline-4x8.yaml\n"

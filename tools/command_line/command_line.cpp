@@ -120,9 +120,9 @@ void check_values(const CommandSpec& command, const Arguments& arguments) {
         throw UsageError(fmt::format("--{} is given {} times", option.name, given.size()), "give it once");
       }
       if (option.values.empty()) continue;
+      const std::vector<std::string_view> known = split(option.values, '|');
       for (const std::string& value : given) {
-        const std::string known = fmt::format("|{}|", option.values);
-        if (known.find("|" + value + "|") == std::string::npos) {
+        if (std::ranges::find(known, value) == known.end()) {
           throw UsageError(fmt::format("--{}: '{}' is not one of its values", option.name, value),
                            "one of " + std::string(option.values));
         }

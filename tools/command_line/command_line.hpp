@@ -34,6 +34,13 @@ class UsageError : public std::runtime_error {
   std::string hint_;
 };
 
+// What becomes of the file that an option names.
+enum class Written : std::uint8_t {
+  kNo,
+  kAtEnd,     // of the work: checked before it
+  kRowByRow,  // whoever opens it checks it
+};
+
 struct OptionSpec {
   std::string_view name;           // without dashes
   std::string_view argument = {};  // "N", "PATH=VALUE"; empty for a flag
@@ -42,6 +49,7 @@ struct OptionSpec {
   std::string_view values = {};                         // "auto|always|never": the only ones
   std::vector<std::string> (*suggestions)() = nullptr;  // names to list and complete; the command checks them
   std::string_view key = {};                            // the scenario key that says the same
+  Written written = Written::kNo;
 };
 
 struct CommandSpec;

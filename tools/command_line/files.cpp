@@ -1,6 +1,7 @@
 #include "tools/command_line/files.hpp"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -8,6 +9,8 @@
 #include <fstream>
 #include <iostream>
 #include <iterator>
+#include <map>
+#include <random>
 #include <system_error>
 #include <utility>
 
@@ -22,6 +25,11 @@ void refuse(const std::string& file, std::string code, std::string message, std:
                      .where = {file, 0, 0},
                      .message = std::move(message),
                      .hint = std::move(hint)});
+}
+
+void cannot_write(const std::string& file, Diagnostics& diagnostics) {
+  refuse(file, "cannot-write", "cannot be written", "is there such a folder, and room on the disk?",
+         diagnostics);
 }
 
 // Target of symbolic links, which need not exist yet.
@@ -49,10 +57,15 @@ bool write_through(const fs::path& path, const MakePieces& make) {
   return write_out(out, make);
 }
 
+// Two processes may write the same file at once, on two machines that share a folder.
+fs::path part_of(const fs::path& path) {
+  return fmt::format("{}.{:08x}.part", path.string(), std::random_device{}());
+}
+
 // Writes a temporary file and renames it, with the mode of the replaced file, so that no reader sees half of
 // it.
 bool replace_file(const fs::path& path, const fs::file_status& now, const MakePieces& make) {
-  const fs::path beside = path.string() + ".part";
+  const fs::path beside = part_of(path);
   std::error_code error, ignored;
   std::ofstream out(beside, std::ios::binary | std::ios::trunc);
   if (fs::is_regular_file(now)) fs::permissions(beside, now.permissions(), ignored);
@@ -87,10 +100,33 @@ bool may_write(const std::string& file, bool replace, Diagnostics& diagnostics) 
     refuse(file, "is-directory", "is a directory", "give the path of a file", diagnostics);
     return false;
   }
-  if (replace || !fs::exists(status)) return true;
-  refuse(file, "exists", "exists and is left as it is",
-         fs::is_regular_file(status) ? "--force replaces it" : "--force writes to it", diagnostics);
+  if (!replace && fs::exists(status)) {
+    refuse(file, "exists", "exists and is left as it is",
+           fs::is_regular_file(status) ? "--force replaces it" : "--force writes to it", diagnostics);
+    return false;
+  }
+  const bool in_place = fs::exists(status) && !fs::is_regular_file(status);
+  const fs::path opened = in_place ? fs::path(file) : fs::absolute(behind_links(file), ignored).parent_path();
+  if (::access(opened.c_str(), W_OK) == 0) return true;
+  cannot_write(file, diagnostics);
   return false;
+}
+
+void check_outputs(const Arguments& arguments) {
+  Diagnostics diagnostics;
+  std::map<fs::path, std::string_view> options;
+  for (const OptionSpec& option : arguments.command().options) {
+    const auto file = arguments.text(option.name);
+    if (option.written == Written::kNo || !file) continue;
+    std::error_code ignored;
+    const auto [other, first] = options.emplace(
+        fs::weakly_canonical(fs::absolute(behind_links(*file), ignored), ignored), option.name);
+    if (!first)
+      throw UsageError(fmt::format("--{} and --{} are both '{}'", other->second, option.name, *file),
+                       "write them into two files");
+    if (option.written == Written::kAtEnd) (void)may_write(*file, arguments.has("force"), diagnostics);
+  }
+  diagnostics.throw_if_errors();
 }
 
 void write_file_in_pieces(const std::string& file, bool replace, const MakePieces& make,
@@ -101,9 +137,7 @@ void write_file_in_pieces(const std::string& file, bool replace, const MakePiece
   const bool written = fs::is_regular_file(now) || now.type() == fs::file_type::not_found
                            ? replace_file(behind_links(file), now, make)
                            : write_through(file, make);
-  if (!written)
-    refuse(file, "cannot-write", "cannot be written", "is there such a folder, and room on the disk?",
-           diagnostics);
+  if (!written) cannot_write(file, diagnostics);
 }
 
 void write_text_file(const std::string& file, const std::string& text, bool replace,

@@ -7,14 +7,21 @@
 #include <string_view>
 
 #include "base/diagnostic.hpp"
+#include "tools/command_line/command_line.hpp"
 
 namespace stagecraft {
 
 // "-" reads standard input. Missing, a directory, unreadable: reported, nullopt.
 [[nodiscard]] std::optional<std::string> read_text_file(const std::string& file, Diagnostics& diagnostics);
 
-// May the file be written? It must be absent or to be replaced, and no directory. Reports mistakes.
+// May the file be written? It must be absent or to be replaced, no directory, and in a folder that takes
+// files. Reports mistakes.
 [[nodiscard]] bool may_write(const std::string& file, bool replace, Diagnostics& diagnostics);
+
+// Checks the files that the command will write, before its work.
+//
+//   throws UsageError where two options name one file, ScenarioError where one may not be written.
+void check_outputs(const Arguments& arguments);
 
 // Writes completely or not at all, by a temporary file and a rename. An existing file is only replaced with
 // `replace`, and keeps its mode. For a symbolic link the target is replaced; a device or a pipe is written

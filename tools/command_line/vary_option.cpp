@@ -4,10 +4,12 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "base/text.hpp"
 #include "base/text_file.hpp"
 
 namespace stagecraft {
@@ -32,6 +34,17 @@ std::vector<Vary> varied_by(const Arguments& arguments) {
     varied.push_back(std::move(parsed.vary));
   }
   return varied;
+}
+
+void refuse_more_variants(std::size_t most, const std::vector<std::string>& files,
+                          const std::vector<Vary>& varied) {
+  std::size_t count = files.size();
+  for (const Vary& vary : varied) {
+    count *= vary.values.size();
+    if (count > most)
+      throw UsageError(fmt::format("more than {} variants", with_thousands(static_cast<std::int64_t>(most))),
+                       "vary fewer paths or values, or use a sweep");
+  }
 }
 
 std::vector<VariedPath> varied_paths(const std::vector<Vary>& varied) {

@@ -2,6 +2,7 @@
 // that vary something, what --set says in vain.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,10 @@ void refuse_tied_keys(const std::string& varied);
 
 // throws UsageError for a text that is none, for several keys at once, and for a path that is varied twice.
 [[nodiscard]] std::vector<Vary> varied_by(const Arguments& arguments);
+
+// Before the variants are made. throws UsageError where they are more than `most`.
+void refuse_more_variants(std::size_t most, const std::vector<std::string>& files,
+                          const std::vector<Vary>& varied);
 
 // A path that a study varies, and what says so: "--vary varies it".
 struct VariedPath {

@@ -24,14 +24,8 @@ std::vector<Variant> variants_asked_for(const Arguments& arguments, const std::v
   if (files.empty()) throw UsageError("no scenario is named", kExample);
   if (std::find(files.begin(), files.end(), "") != files.end())
     throw UsageError("the name of a scenario is empty", "write the path of a file");
-  std::size_t count = files.size();
-  for (const Vary& vary : varied) {
-    count *= vary.values.size();
-    if (count > kMostVariants)
-      throw UsageError(fmt::format("more than {} variants", with_thousands(kMostVariants)),
-                       "vary fewer paths or values");
-  }
-  if (count < 2 && varied.empty()) throw UsageError("there is nothing to compare", kExample);
+  if (files.size() < 2 && varied.empty()) throw UsageError("there is nothing to compare", kExample);
+  refuse_more_variants(kMostVariants, files, varied);
   return variants_of(files, arguments.all("set"), varied);
 }
 

@@ -74,14 +74,12 @@ GoodputOutcome outcome_of(const Variant& variant, const GoodputOptions& options,
 GoodputComparison compared(const Arguments& arguments, Session& session) {
   const std::vector<Vary> varied = varied_by(arguments);
   const std::vector<std::string>& files = arguments.words();
+  refuse_more_variants(kMostVariants, files, varied);
   GoodputComparison comparison{
       .paths = {}, .variants = variants_of(files, arguments.all("set"), varied), .outcomes = {}};
   for (const Vary& vary : varied) comparison.paths.push_back(vary.path);
   if (!arguments.has("quiet"))
     print_diagnostics(overruled_settings(arguments, varied_paths(varied)), arguments, session);
-  if (comparison.variants.size() > kMostVariants)
-    throw UsageError(fmt::format("{} variants are more than {}", comparison.variants.size(), kMostVariants),
-                     "vary fewer paths or values, or use a sweep");
   GoodputOptions options = options_of(arguments);
   options.inputs = options.timeline = options.plan = false;
   Library library(with_standard_input(arguments, session));

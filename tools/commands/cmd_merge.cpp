@@ -1,11 +1,13 @@
 #include <fmt/format.h>
 
+#include <cstdint>
 #include <ostream>
 #include <vector>
 
 #include "base/text.hpp"
 #include "sim/study/row_columns.hpp"
 #include "sim/study/row_file.hpp"
+#include "sim/study/sweep_points.hpp"
 #include "tools/command_line/files.hpp"
 #include "tools/command_line/scenarios.hpp"
 #include "tools/commands/commands.hpp"
@@ -55,6 +57,13 @@ class Merger {
   bool take(const std::string& line, const SourceLocation& where) {
     const std::optional<RowDocument> row = read_row(line, where, diagnostics_);
     if (!row) return false;
+    if (row->points > kMostPoints) {
+      error("out-of-range", where,
+            fmt::format("says that its sweep has {} points, and none has more than {}",
+                        with_thousands(static_cast<std::int64_t>(row->points)), with_thousands(kMostPoints)),
+            {});
+      return false;
+    }
     if (rows_.empty()) {
       sweep_ = row->sweep;
       rows_.resize(row->points);
@@ -62,7 +71,8 @@ class Merger {
     }
     if (row->sweep != sweep_ || row->points != rows_.size()) {
       error("other-sweep", where,
-            fmt::format("is a row of sweep {}, the first is of sweep {}", row->sweep, sweep_),
+            fmt::format("is a row of sweep {} of {} points, the first is of sweep {} of {} points",
+                        row->sweep, row->points, sweep_, rows_.size()),
             "merge the shards of one sweep, of one program");
       return false;
     }
@@ -122,12 +132,12 @@ int merge_command(const Arguments& arguments, Session& session) {
     diagnostics.error({.code = "no-points", .where = {.file = files[0]}, .message = "there are no rows"});
   std::optional<RowFile> file;
   std::optional<RowOutputs> outputs;
-  if (!diagnostics.has_errors()) {
-    if (const auto name = arguments.text("output"))
-      file = RowFile::create(*name, arguments.has("force"), diagnostics);
+  if (!diagnostics.has_errors())
     outputs.emplace(RowOutputs::Request{.columns = merger.columns(), .to_file = arguments.has("output")},
                     arguments, session, diagnostics);
-  }
+  if (const auto name = arguments.text("output"); name && !diagnostics.has_errors())
+    file = RowFile::create(*name, arguments.has("force"), diagnostics);
+  if (!diagnostics.has_errors()) outputs->open(diagnostics);
   if (diagnostics.has_errors() || !arguments.has("quiet"))
     print_diagnostics(diagnostics.sorted(), arguments, session, "nothing was merged");
   if (diagnostics.has_errors()) return kWrongInput;

@@ -4,8 +4,10 @@
 #include <array>
 #include <charconv>
 #include <chrono>
+#include <fstream>
 #include <memory>
 #include <ostream>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -86,7 +88,7 @@ class SweepCommand {
         points_(points_of(shard_of(arguments), sweep.points.size())) {}
 
   int run(const SweepEngine& engine) {
-    if (!open_outputs() || !open_file()) return kWrongInput;
+    if (!check_outputs() || !open_file() || !open_outputs()) return kWrongInput;
     const Interrupt interrupt;
     const std::span<const std::size_t> todo = std::span(points_).subspan(finished_);
     ProgressLine progress(session_.err, session_.err_is_terminal, todo.size());
@@ -110,7 +112,7 @@ class SweepCommand {
   }
 
  private:
-  bool open_outputs() {
+  bool check_outputs() {
     if (arguments_.has("output") && arguments_.has("resume"))
       throw UsageError("--output begins a file, --resume goes on with one", "give one of them");
     Diagnostics diagnostics;
@@ -135,6 +137,18 @@ class SweepCommand {
     return check_finished();
   }
 
+  // With the rows of a former run, which must be those of this sweep.
+  bool open_outputs() {
+    Diagnostics diagnostics;
+    outputs_->open(diagnostics);
+    if (refused(diagnostics)) return false;
+    std::ifstream rows(row_file_name());
+    std::string row;
+    for (std::size_t i = 0; i < finished_ && std::getline(rows, row); ++i)
+      if (!show(row)) return session_.err << failure_ << '\n', false;
+    return true;
+  }
+
   bool refused(const Diagnostics& diagnostics) {
     print_diagnostics(diagnostics.sorted(), arguments_, session_, kNothingSimulated);
     return diagnostics.has_errors();
@@ -145,11 +159,12 @@ class SweepCommand {
     if (finished_ == points_.size()) return "the sweep has no more points than the lines before";
     const std::string head = row_head(sweep_, points_[finished_]);
     if (!line.starts_with(head) || !line.ends_with('}'))
-      return fmt::format("is not the row of point {} of this sweep", points_[finished_]);
+      return fmt::format("is not the row of point {} of this sweep with its files as they are now",
+                         points_[finished_]);
     remember(line, head.size());
     last_finished_ = line;
     ++finished_;
-    return outputs_->add(line);
+    return std::nullopt;
   }
 
   // Later points may be the same as finished ones.
@@ -161,7 +176,7 @@ class SweepCommand {
     cache_.put(line.substr(head + kHash.size(), kDigits), line.substr(payload, line.size() - payload - 1));
   }
 
-  // Models and profiles are separate files: the last row shows whether they have changed.
+  // The sweep's hash may know no file that only some combination of values names: the last row may.
   bool check_finished() {
     if (finished_ == 0) return true;
     PointRunner runner(sweep_, session_.data, cache_);
@@ -172,7 +187,7 @@ class SweepCommand {
     diagnostics.error({.code = "other-sweep",
                        .where = {.file = row_file_name(), .line = static_cast<int>(finished_)},
                        .message = "the scenario of this point is another one today",
-                       .hint = "a model, node or fabric has changed: begin a new file"});
+                       .hint = "a file that it names has changed: begin a new file"});
     return !refused(diagnostics);
   }
 

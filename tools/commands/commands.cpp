@@ -14,14 +14,19 @@ constexpr OptionSpec kSet = {.name = "set",
                              .help = "override a key of the scenario; may be repeated",
                              .repeated = true};
 
-constexpr OptionSpec kHtml = {
-    .name = "html", .argument = "FILE", .help = "a page to look at: one file, no network"};
+constexpr OptionSpec kHtml = {.name = "html",
+                              .argument = "FILE",
+                              .help = "a page to look at: one file, no network",
+                              .written = Written::kAtEnd};
 constexpr OptionSpec kForceView = {.name = "force", .help = "replace a file that is there"};
 
 constexpr OptionSpec kRunOptions[] = {
     kSet,
     {.name = "require-fit", .help = "exit 1 when the job does not fit into memory"},
-    {.name = "trace", .argument = "FILE", .help = "the timeline for Perfetto (.pftrace) or Chrome (.json)"},
+    {.name = "trace",
+     .argument = "FILE",
+     .help = "the timeline for Perfetto (.pftrace) or Chrome (.json)",
+     .written = Written::kAtEnd},
     kHtml,
     {.name = "chakra",
      .argument = "PREFIX",
@@ -55,16 +60,23 @@ constexpr std::string_view kCompareExamples[] = {
 
 constexpr OptionSpec kRowTable = {.name = "table", .help = "standard output is the table, also into a pipe"};
 constexpr OptionSpec kRowCsv = {.name = "csv", .help = "standard output is CSV"};
-constexpr OptionSpec kRowSqlite = {
-    .name = "sqlite", .argument = "FILE", .help = "rows into a database as well"};
-constexpr OptionSpec kRowOutput = {
-    .name = "output", .argument = "FILE", .help = "rows into a new file, as JSON lines"};
+constexpr OptionSpec kRowSqlite = {.name = "sqlite",
+                                   .argument = "FILE",
+                                   .help = "rows into a database as well",
+                                   .written = Written::kRowByRow};
+constexpr OptionSpec kRowOutput = {.name = "output",
+                                   .argument = "FILE",
+                                   .help = "rows into a new file, as JSON lines",
+                                   .written = Written::kRowByRow};
 constexpr OptionSpec kRowForce = {.name = "force", .help = "replace files that are there"};
 
 constexpr OptionSpec kSweepOptions[] = {
     kSet,
     kRowOutput,
-    {.name = "resume", .argument = "FILE", .help = "go on with a file of rows, after a kill for instance"},
+    {.name = "resume",
+     .argument = "FILE",
+     .help = "go on with a file of rows, after a kill for instance",
+     .written = Written::kRowByRow},
     {.name = "shard",
      .argument = "K/N",
      .help = "every N-th point from K on (0/3, 1/3, 2/3); merge joins them"},
@@ -89,7 +101,10 @@ constexpr OptionSpec kSearchOptions[] = {
     {.name = "top", .argument = "N", .help = "plans to list (default 10)"},
     {.name = "exhaustive", .help = "simulate all that fit, also what cannot win"},
     {.name = "price", .argument = "PRICE", .help = "of a GPU, for the cost of tokens: '2 USD/h'"},
-    {.name = "write-best", .argument = "FILE", .help = "the winner as a scenario"},
+    {.name = "write-best",
+     .argument = "FILE",
+     .help = "the winner as a scenario",
+     .written = Written::kAtEnd},
     {.name = "force", .help = "replace the file if there is one"}};
 constexpr std::string_view kSearchExamples[] = {
     "stagecraft search scenarios/llama3-8b-64xA100.yaml --fix parallelism.zero_stage",
@@ -223,7 +238,10 @@ constexpr OptionSpec kCalibrateOptions[] = {
     kSet,
     {.name = "base", .argument = "PROFILE", .help = "fit: what the samples do not tell; a name or a file"},
     {.name = "name", .argument = "NAME", .help = "fit: of the new profile"},
-    {.name = "output", .argument = "FILE", .help = "fit: where the profile is written"},
+    {.name = "output",
+     .argument = "FILE",
+     .help = "fit: where the profile is written",
+     .written = Written::kAtEnd},
     {.name = "force", .help = "fit: replace the file if there is one"},
     {.name = "end-to-end", .help = "fit: constants on whole published iterations, in place of samples"},
     {.name = "write", .help = "residuals: into the profiles; without it they are only shown"}};

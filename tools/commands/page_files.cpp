@@ -29,8 +29,8 @@ std::string shell_word(const std::string& word) {
 }
 
 // The command line for the same answer.
-std::string command_of(const Arguments& arguments, std::string_view command) {
-  std::string line = fmt::format("stagecraft {}", command);
+std::string command_of(const Arguments& arguments) {
+  std::string line = fmt::format("stagecraft {}", arguments.command().name);
   for (const std::string& word : arguments.words()) line += " " + shell_word(word);
   for (const char* const option : {"set", "vary", "seed", "shard"})
     for (const std::string& value : arguments.all(option))
@@ -85,7 +85,7 @@ class PageSink : public RowSink {
       : page_(std::move(columns)),
         file_(*arguments.text("html")),
         title_(std::filesystem::path(arguments.words().front()).stem().string()),
-        command_(command_of(arguments, arguments.words().size() > 1 ? "merge" : "sweep")),
+        command_(command_of(arguments)),
         replace_(arguments.has("force")) {}
 
   std::optional<std::string> add(const RowDocument& row) override {
@@ -110,7 +110,7 @@ class PageSink : public RowSink {
 
 void write_page(const Arguments& arguments, const Scenario& scenario, const Simulation& simulation) {
   write(arguments, html_page(RunPage{.title = scenario.name,
-                                     .command = command_of(arguments, "run"),
+                                     .command = command_of(arguments),
                                      .version = kVersion,
                                      .runs = {run_view(scenario, simulation)}}));
 }
@@ -122,7 +122,7 @@ void write_page(const Arguments& arguments, const Comparison& comparison) {
                      "vary fewer values, or use a sweep");
   const VariantNames names(comparison);
   RunPage page{.title = title_of(comparison.paths, comparison.variants),
-               .command = command_of(arguments, "compare"),
+               .command = command_of(arguments),
                .version = kVersion,
                .runs = {}};
   const std::size_t room = std::size_t{3} * 1024 * 1024 / comparison.variants.size();
@@ -145,25 +145,25 @@ void write_page(const Arguments& arguments, const Comparison& comparison) {
 }
 
 void write_page(const Arguments& arguments, const GoodputReport& report) {
-  write(arguments, html_page(GoodputPage{.title = report.name,
-                                         .command = command_of(arguments, "goodput"),
-                                         .version = kVersion,
-                                         .reports = {report}}));
+  write(
+      arguments,
+      html_page(GoodputPage{
+          .title = report.name, .command = command_of(arguments), .version = kVersion, .reports = {report}}));
 }
 
 void write_page(const Arguments& arguments, const GoodputComparison& comparison) {
   GoodputPage page{.title = title_of(comparison.paths, comparison.variants),
-                   .command = command_of(arguments, "goodput"),
+                   .command = command_of(arguments),
                    .version = kVersion,
                    .reports = {}};
+  const std::vector<std::string> names = names_of(comparison);
   for (std::size_t i = 0; i < comparison.outcomes.size(); ++i) {
     const GoodputOutcome& outcome = comparison.outcomes[i];
-    const std::string name = join(comparison.variants[i].values, " ");
     if (outcome.report) {
       page.reports.push_back(*outcome.report);
-      page.names.push_back(name);
+      page.names.push_back(names[i]);
     } else {
-      page.refused.push_back(name + ": " + first_error(outcome.diagnostics));
+      page.refused.push_back(names[i] + ": " + first_error(outcome.diagnostics));
     }
   }
   write(arguments, html_page(page));
@@ -171,7 +171,7 @@ void write_page(const Arguments& arguments, const GoodputComparison& comparison)
 
 void write_page(const Arguments& arguments, const std::vector<SetScore>& scores) {
   ValidationPage page{.title = "Predicted against measured",
-                      .command = command_of(arguments, "validate"),
+                      .command = command_of(arguments),
                       .version = kVersion,
                       .sets = {}};
   for (const SetScore& score : scores) {
@@ -182,10 +182,7 @@ void write_page(const Arguments& arguments, const std::vector<SetScore>& scores)
   write(arguments, html_page(page));
 }
 
-std::unique_ptr<RowSink> page_sink(const Arguments& arguments, std::vector<RowColumn> columns,
-                                   Diagnostics& diagnostics) {
-  const std::string file = *arguments.text("html");
-  static_cast<void>(may_write(file, arguments.has("force"), diagnostics));
+std::unique_ptr<RowSink> page_sink(const Arguments& arguments, std::vector<RowColumn> columns) {
   return std::make_unique<PageSink>(arguments, std::move(columns));
 }
 

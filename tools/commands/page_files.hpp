@@ -8,7 +8,6 @@
 #include <string_view>
 #include <vector>
 
-#include "base/diagnostic.hpp"
 #include "sim/simulate.hpp"
 #include "tools/command_line/command_line.hpp"
 #include "tools/tables/compare_table.hpp"
@@ -30,8 +29,7 @@ void write_page(const Arguments& arguments, const GoodputComparison& comparison)
 // Sets without a row that could be predicted are left out.
 void write_page(const Arguments& arguments, const std::vector<SetScore>& scores);
 
-// Takes the rows of a sweep and writes the page at the end. Reports an existing file.
-[[nodiscard]] std::unique_ptr<RowSink> page_sink(const Arguments& arguments, std::vector<RowColumn> columns,
-                                                 Diagnostics& diagnostics);
+// Takes the rows of a sweep and writes the page at the end.
+[[nodiscard]] std::unique_ptr<RowSink> page_sink(const Arguments& arguments, std::vector<RowColumn> columns);
 
 }  // namespace stagecraft

@@ -1,4 +1,5 @@
-// `schedule compare`: every schedule at the same costs of the model, and which is best under which memory.
+// `schedule compare`: every schedule, and orders from files, at the same costs of the model, and which is best
+// under which memory.
 //
 // Costs are of one stage, a p-th of the model, so that schedules with chunks are comparable: a chunk of v
 // takes a v-th. Memory counts in activations of such stages as well; the second copy of the weights that a
@@ -6,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <ostream>
 
 #include "base/json.hpp"
@@ -33,20 +35,34 @@ struct Row {
   bool fits = true;
 };
 
-ScheduleCosts chunk_costs(const ScheduleCosts& whole, int chunks) {
-  ScheduleCosts costs = whole;
-  for (StageCosts& stage : costs.stages) {
-    stage.forward /= chunks;
-    stage.input_gradient /= chunks;
-    stage.weight_gradient /= chunks;
-    stage.recompute /= chunks;
-  }
-  if (costs.pair) *costs.pair /= chunks;
+// Costs of a chunk of the stage, exact in units of a nanosecond divided by the chunks.
+ScheduleCosts chunk_costs(const ScheduleCosts& stage, int chunks) {
+  ScheduleCosts costs = stage;
+  costs.message *= chunks;
   costs.memory_limit *= chunks;
   return costs;
 }
 
-Row measure(const ScheduleKind& kind, const Arguments& arguments, int limit) {
+// Fills in the figures of an order; costs are of a stage.
+void measure(const Schedule& schedule, const ScheduleCosts& costs, Row& row) {
+  const int chunks = schedule.shape.chunks;
+  const ScheduleCosts of_chunk = chunk_costs(costs, chunks);
+  Play times = play(schedule.flush ? schedule : unrolled(schedule, 2), of_chunk);
+  if (!schedule.flush) {
+    times.makespan = times.span = period(schedule, of_chunk);
+    for (std::int64_t& work : times.busy) work /= 2;
+  }
+  const auto nanoseconds = [&](std::int64_t units) { return (units + chunks / 2) / chunks; };
+  row.makespan = nanoseconds(times.makespan);
+  row.span = nanoseconds(times.span);
+  row.ideal = nanoseconds(times.ideal());
+  row.over_ideal = times.bubble_over_ideal();
+  row.fraction = times.bubble_fraction();
+  row.stages_held = static_cast<double>(std::ranges::max(peak_in_flight(schedule))) / chunks;
+  row.fits = costs.memory_limit == 0 || row.stages_held <= costs.memory_limit;
+}
+
+Row row_of(const ScheduleKind& kind, const Arguments& arguments, int limit) {
   const int wanted = kind.chunked ? std::max(2, arguments.integer("chunks", 2, 1, 1'024)) : 1;
   PipelineShape shape = pipeline_shape(arguments, wanted);
   shape.chunks = wanted;
@@ -62,22 +78,33 @@ Row measure(const ScheduleKind& kind, const Arguments& arguments, int limit) {
   }
   ScheduleCosts costs = schedule_costs(arguments, kind.recomputes);
   costs.memory_limit = limit;
-  const ScheduleCosts of_stage = costs;
-  costs = chunk_costs(costs, shape.chunks);
-  const Schedule schedule = generate(kind, shape, costs);
-  check_pairs(schedule, of_stage);
-  Play times = play(schedule.flush ? schedule : unrolled(schedule, 2), costs);
-  if (!schedule.flush) {
-    times.makespan = times.span = period(schedule, costs);
-    for (std::int64_t& work : times.busy) work /= 2;
+  const Schedule schedule = generate(kind, shape, chunk_costs(costs, shape.chunks));
+  check_pairs(schedule, costs);
+  measure(schedule, costs, row);
+  return row;
+}
+
+// Of an order from a file; nullopt after a report.
+std::optional<Row> row_of(const std::string& file, const Arguments& arguments, int limit,
+                          Diagnostics& diagnostics) {
+  const std::optional<OrderFile> read = read_order_file(file, diagnostics);
+  if (!read) return std::nullopt;
+  const Schedule& schedule = read->schedule;
+  const PipelineShape wanted = pipeline_shape(arguments, 1);
+  Row row{.name = printable(file),
+          .chunks = schedule.shape.chunks,
+          .refused = {},
+          .copies = schedule.places().copies(),
+          .drains = schedule.flush};
+  if (schedule.shape.ranks != wanted.ranks || schedule.shape.micro_batches != wanted.micro_batches) {
+    row.refused = fmt::format("it is of {} stages and {} micro-batches", schedule.shape.ranks,
+                              schedule.shape.micro_batches);
+    return row;
   }
-  row.makespan = times.makespan;
-  row.span = times.span;
-  row.ideal = times.ideal();
-  row.over_ideal = times.bubble_over_ideal();
-  row.fraction = times.bubble_fraction();
-  row.stages_held = static_cast<double>(std::ranges::max(peak_in_flight(schedule))) / shape.chunks;
-  row.fits = limit == 0 || row.stages_held <= limit;
+  ScheduleCosts costs = schedule_costs(arguments, false);
+  costs.memory_limit = limit;
+  check_pairs(schedule, costs);
+  measure(schedule, costs, row);
   return row;
 }
 
@@ -176,18 +203,22 @@ void print_json(const std::vector<Row>& rows, Session& session) {
 
 }  // namespace
 
-int schedule_compare(const Words& words, const Arguments& arguments, Session& session) {
+int schedule_compare(const Words& files, const Arguments& arguments, Session& session) {
   const std::string example = "stagecraft schedule compare --stages 4 --micro-batches 16";
-  if (!words.empty())
-    throw UsageError(fmt::format("`schedule compare` takes options, not '{}'", words[0]), example);
   if (arguments.has("schedule"))
     throw UsageError("--schedule: `schedule compare` shows all of them", example);
+  if (std::ranges::count(files, "-") > 1)
+    throw UsageError("standard input can be read only once", "give - once");
   if (arguments.text("p2p").value_or("overlapped") != "overlapped")
     throw UsageError("--p2p: `schedule compare` sends overlapped, which all schedules can", example);
   refuse_without_effect(arguments, "compare", kOfCompare, example);
   const int limit = arguments.has("memory-limit") ? arguments.integer("memory-limit", {}, 1, 1'000'000) : 0;
   std::vector<Row> rows;
-  for (const ScheduleKind& kind : schedule_kinds()) rows.push_back(measure(kind, arguments, limit));
+  for (const ScheduleKind& kind : schedule_kinds()) rows.push_back(row_of(kind, arguments, limit));
+  Diagnostics diagnostics;
+  for (const std::string& file : files)
+    if (std::optional<Row> row = row_of(file, arguments, limit, diagnostics)) rows.push_back(*std::move(row));
+  if (diagnostics.has_errors()) return refuse_order(diagnostics, arguments, session);
   if (arguments.has("json")) {
     print_json(rows, session);
   } else {

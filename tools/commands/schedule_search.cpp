@@ -11,11 +11,10 @@
 #include "base/text.hpp"
 #include "sim/schedule/notation.hpp"
 #include "sim/schedule/search.hpp"
+#include "tools/commands/schedule_lab.hpp"
 
 namespace stagecraft {
 namespace {
-
-using std::chrono_literals::operator""s;
 
 constexpr const char* kExample =
     "stagecraft schedule search --stages 4 --micro-batches 16 --memory-limit 8 --weight-gradient 600ms";
@@ -29,11 +28,8 @@ SearchRequest request_of(const Arguments& arguments) {
   request.shape = {.ranks = arguments.integer("stages", {}, 1, 4'096),
                    .micro_batches = arguments.integer("micro-batches", {}, 1, 65'536),
                    .chunks = arguments.integer("chunks", 1, 1, 21)};
-  request.costs = {.stages = {{.forward = arguments.duration("forward", 1s).count(),
-                               .input_gradient = arguments.duration("input-gradient", 1s).count(),
-                               .weight_gradient = arguments.duration("weight-gradient", 1s).count()}},
-                   .message = arguments.duration("message", 0s).count(),
-                   .memory_limit = arguments.integer("memory-limit", 0, 0, 1'000'000)};
+  request.costs = schedule_costs(arguments, false);
+  request.costs.memory_limit = arguments.integer("memory-limit", 0, 0, 1'000'000);
   if (arguments.has("memory-limit") && request.costs.memory_limit == 0) {
     throw UsageError("--memory-limit: 0 activations hold no micro-batch", "leave it out for no limit");
   }

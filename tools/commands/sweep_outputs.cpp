@@ -5,7 +5,6 @@
 
 #include "base/check.hpp"
 #include "tools/commands/page_files.hpp"
-#include "tools/tables/sweep_sqlite.hpp"
 
 namespace stagecraft {
 
@@ -25,13 +24,17 @@ RowOutputs::RowOutputs(const Request& request, const Arguments& arguments, Sessi
   } else if (json || !request.to_file) {
     lines_ = to_stream(session.out);
   }
-  if (arguments.has("html")) documents_.push_back(page_sink(arguments, request.columns, diagnostics));
+  if (arguments.has("html")) documents_.push_back(page_sink(arguments, request.columns));
   if (const auto file = arguments.text("sqlite")) {
     const bool replace = request.replace || arguments.has("force");
-    auto database =
-        open_database({.file = *file, .replace = replace, .columns = request.columns}, diagnostics);
-    if (database) documents_.push_back(std::move(database));
+    database_ = {.file = *file, .replace = replace, .columns = request.columns};
+    check_database(*database_, diagnostics);
   }
+}
+
+void RowOutputs::open(Diagnostics& diagnostics) {
+  if (!database_) return;
+  if (auto database = open_database(*database_, diagnostics)) documents_.push_back(std::move(database));
 }
 
 std::optional<std::string> RowOutputs::add(const std::string& row) {

@@ -11,6 +11,7 @@
 #include "base/diagnostic.hpp"
 #include "tools/command_line/command_line.hpp"
 #include "tools/tables/sweep_sinks.hpp"
+#include "tools/tables/sweep_sqlite.hpp"
 #include "tools/tables/sweep_table.hpp"
 
 namespace stagecraft {
@@ -23,9 +24,12 @@ class RowOutputs {
     bool replace = false;  // an existing database
   };
 
-  // throws UsageError for options that contradict each other. Reports what cannot be opened.
+  // Nothing is opened yet. throws UsageError for options that contradict each other. Reports what cannot be
+  // opened.
   RowOutputs(const Request& request, const Arguments& arguments, Session& session, Diagnostics& diagnostics);
 
+  // Before the first row. An existing database is emptied. Reports.
+  void open(Diagnostics& diagnostics);
   // The next row in order. The reason when it cannot be written.
   [[nodiscard]] std::optional<std::string> add(const std::string& row);
   // Ends what is open.
@@ -45,6 +49,7 @@ class RowOutputs {
   AppendLine lines_;
   std::vector<std::unique_ptr<RowSink>> documents_;  // what wants to understand rows
   SweepTable* table_ = nullptr;
+  std::optional<DatabaseRequest> database_;
   std::size_t rows_ = 0, feasible_ = 0, bugs_ = 0, unknown_keys_ = 0;
   std::string first_refused_;
 };

@@ -78,7 +78,9 @@ std::vector<std::string> file_words(const GoodputComparison& comparison) {
   for (const auto& [file, name] : names) distinct.insert(name);
   std::vector<std::string> words;
   for (const Variant& variant : comparison.variants)
-    words.push_back(distinct.size() == names.size() ? names.at(variant.file) : variant.file);
+    words.push_back(distinct.size() == names.size() && !names.at(variant.file).empty()
+                        ? names.at(variant.file)
+                        : variant.file);
   return words;
 }
 
@@ -98,6 +100,14 @@ std::vector<Naming> namings_of(const GoodputComparison& comparison) {
     namings.push_back({.title = name.substr(name.rfind('.') + 1), .words = std::move(values)});
   }
   return namings;
+}
+
+// Of a variant, by all namings that name one.
+std::string name_of(const std::vector<Naming>& namings, std::size_t variant) {
+  std::vector<std::string> words;
+  for (const Naming& naming : namings)
+    if (!naming.words.empty()) words.push_back(naming.words[variant]);
+  return join(words, ", ");
 }
 
 // Policies that put all nodes to work have a larger one than those that keep the job's shape.
@@ -153,7 +163,7 @@ std::string table_of(const GoodputComparison& comparison) {
     row.insert(row.end(), {fmt::format("{:.4g}", rate.mean),
                            rate.ci95 ? fmt::format("± {:.2g}", (*rate.ci95)[1] - rate.mean) : "–",
                            percent(report.fraction_of_ideal.mean, 2), percent(report.ettr.mean, 2),
-                           fmt::format("{:.3g}", report.failures)});
+                           mean_count(report.failures)});
     table.row(row);
   }
   return table.str();
@@ -194,17 +204,22 @@ std::optional<std::size_t> number_axis(const GoodputComparison& comparison) {
   return std::nullopt;
 }
 
+std::vector<std::string> names_of(const GoodputComparison& comparison) {
+  const std::vector<Naming> namings = namings_of(comparison);
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < comparison.variants.size(); ++i) names.push_back(name_of(namings, i));
+  return names;
+}
+
 std::vector<GoodputRow> rows_of(const GoodputComparison& comparison, std::size_t axis) {
   std::vector<Naming> namings = namings_of(comparison);
   namings[axis + 1].words.clear();
   std::vector<GoodputRow> rows;
   for (std::size_t i = 0; i < comparison.variants.size(); ++i) {
     if (!comparison.outcomes[i].report) continue;
-    std::vector<std::string> words;
-    for (const Naming& naming : namings)
-      if (!naming.words.empty()) words.push_back(naming.words[i]);
+    const std::string name = name_of(namings, i);
     rows.push_back({.rate = parse_number(comparison.variants[i].values[axis]).value_or(0),
-                    .policy = words.empty() ? comparison.outcomes[i].report->policy : join(words, ", "),
+                    .policy = name.empty() ? comparison.outcomes[i].report->policy : name,
                     .samples_per_s = comparison.outcomes[i].report->samples_per_s.mean});
   }
   return rows;

@@ -23,6 +23,9 @@ struct GoodputComparison {
   std::vector<GoodputOutcome> outcomes;  // of each variant
 };
 
+// The name of each variant: its file where there are several, and the varied values.
+[[nodiscard]] std::vector<std::string> names_of(const GoodputComparison& comparison);
+
 // The path whose values are all numbers, two at least; the first of several. What else varies names the
 // lines.
 [[nodiscard]] std::optional<std::size_t> number_axis(const GoodputComparison& comparison);

@@ -112,30 +112,43 @@ class DatabaseSink : public RowSink {
   std::size_t rows_ = 0;
 };
 
+Diagnostic refusal(const DatabaseRequest& request, std::string code, std::string message,
+                   std::string hint = {}) {
+  return {.code = std::move(code),
+          .where = {.file = request.file},
+          .message = std::move(message),
+          .hint = std::move(hint)};
+}
+
 }  // namespace
 
+void check_database(const DatabaseRequest& request, Diagnostics& diagnostics) {
+  std::error_code ignored;
+  if (!std::filesystem::exists(request.file, ignored)) return;
+  if (!std::filesystem::is_regular_file(request.file, ignored))
+    diagnostics.error(
+        refusal(request, "cannot-write", "is no file that a database can be in", "give the path of a file"));
+  else if (!request.replace)
+    diagnostics.error(refusal(request, "exists", "exists and is left as it is", "--force replaces it"));
+}
+
 std::unique_ptr<RowSink> open_database(const DatabaseRequest& request, Diagnostics& diagnostics) {
-  const auto refuse = [&](std::string code, std::string message, std::string hint = {}) {
-    diagnostics.error({.code = std::move(code),
-                       .where = {.file = request.file},
-                       .message = std::move(message),
-                       .hint = std::move(hint)});
+  const std::size_t before = diagnostics.error_count();
+  check_database(request, diagnostics);
+  if (diagnostics.error_count() != before) return nullptr;
+  const auto refuse = [&](std::string message) {
+    diagnostics.error(refusal(request, "cannot-write", std::move(message)));
     return nullptr;
   };
   std::error_code error;
-  if (std::filesystem::exists(request.file, error)) {
-    if (!std::filesystem::is_regular_file(request.file, error))
-      return refuse("cannot-write", "is no file that a database can be in", "give the path of a file");
-    if (!request.replace) return refuse("exists", "exists and is left as it is", "--force replaces it");
+  if (std::filesystem::exists(request.file, error))
     std::filesystem::resize_file(request.file, 0, error);  // SQLite takes it for a new one
-    if (error) return refuse("cannot-write", "cannot be replaced: " + error.message());
-  }
+  if (error) return refuse("cannot be replaced: " + error.message());
   sqlite3* opened = nullptr;
   const int code = sqlite3_open(request.file.c_str(), &opened);
   auto sink = std::make_unique<DatabaseSink>(Database(opened), request);
-  if (code != SQLITE_OK)
-    return refuse("cannot-write", fmt::format("cannot be written: {}", sqlite3_errstr(code)));
-  if (const auto why = sink->begin()) return refuse("cannot-write", *why);
+  if (code != SQLITE_OK) return refuse(fmt::format("cannot be written: {}", sqlite3_errstr(code)));
+  if (const auto why = sink->begin()) return refuse(*why);
   return sink;
 }
 

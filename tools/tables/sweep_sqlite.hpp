@@ -23,7 +23,11 @@ struct DatabaseRequest {
   std::vector<RowColumn> columns;
 };
 
-// nullptr and an error where it cannot be, or where the program was built without SQLite.
+// Reports a file that no database can be in, or that is there and not to be replaced, and a program that was
+// built without SQLite.
+void check_database(const DatabaseRequest& request, Diagnostics& diagnostics);
+
+// Empties an existing file. nullptr after a report where it cannot be, or may not.
 [[nodiscard]] std::unique_ptr<RowSink> open_database(const DatabaseRequest& request,
                                                      Diagnostics& diagnostics);
 

@@ -19,7 +19,7 @@ constexpr std::size_t kMostBars = 40;
 constexpr int kBarWidth = 40;
 
 std::string short_name(const std::string& path) {
-  return path.substr(path.rfind('.') + 1);
+  return printable(path.substr(path.rfind('.') + 1));
 }
 
 std::string reading(const std::optional<double>& seconds) {
@@ -41,9 +41,9 @@ std::string short_value(const std::string& value) {
 std::map<std::string, std::string> shown_of(const std::set<std::string>& values) {
   std::map<std::string, std::string> shown;
   std::set<std::string> distinct;
-  for (const std::string& value : values) distinct.insert(shown[value] = short_value(value));
+  for (const std::string& value : values) distinct.insert(shown[value] = printable(short_value(value)));
   if (distinct.size() < values.size())
-    for (auto& [value, text] : shown) text = value;
+    for (auto& [value, text] : shown) text = printable(value);
   return shown;
 }
 
@@ -66,7 +66,7 @@ std::optional<std::string> SweepTable::add(const RowDocument& row) {
   entry.bubble = row.number("bubble.over_ideal").value_or(0);
   entry.peak_bytes = row.number("memory.peak_bytes");
   entry.goodput = row.number("goodput.samples_per_s");
-  entry.verdict = row.text("memory.verdict");
+  entry.verdict = printable(row.text("memory.verdict"));
   entries_.push_back(std::move(entry));
   const std::optional<RowReason> reason = row.feasible() ? std::nullopt : first_reason(row);
   if (!reason) return std::nullopt;
@@ -113,7 +113,7 @@ std::string SweepTable::rows(const std::vector<const Entry*>& best) const {
   const std::vector<std::size_t> columns = telling();
   std::vector<std::string> titles, whole;
   for (const std::size_t i : columns) titles.push_back(short_name(paths_[i]));
-  for (const std::size_t i : columns) whole.push_back(paths_[i]);
+  for (const std::size_t i : columns) whole.push_back(printable(paths_[i]));
   if (std::set<std::string>(titles.begin(), titles.end()).size() < titles.size()) titles = whole;
   const auto any = [&](auto has) {
     return std::any_of(best.begin(), best.end(), [&](const Entry* entry) { return has(*entry); });
@@ -162,7 +162,7 @@ std::string SweepTable::rows(const std::vector<const Entry*>& best) const {
 std::string SweepTable::refusals() const {
   std::string out;
   for (const auto& [code, what] : refused_)
-    out += fmt::format("{}: {}, first: {}\n", code, count(what.first, "point"), what.second);
+    out += printable(fmt::format("{}: {}, first: {}", code, count(what.first, "point"), what.second)) + "\n";
   return out;
 }
 

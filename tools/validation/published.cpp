@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <string_view>
 #include <utility>
 
@@ -124,10 +125,10 @@ class RowReader {
     for (const YamlEntry& entry : row.entries) take(out.scenario, entry);
     add_model(out.scenario, row);
     add_cluster(out.scenario, row);
-    out.iteration_seconds = number(row, "iteration_time_s");
-    if (const auto ms = number(row, "iteration_time_ms")) out.iteration_seconds = *ms * 1e-3;
-    out.tokens_per_s_per_gpu = number(row, "tokens_per_s_per_gpu");
-    out.memory_gib = number(row, "memory_gib");
+    out.iteration_seconds = measured(row, "iteration_time_s");
+    if (const auto ms = measured(row, "iteration_time_ms")) out.iteration_seconds = *ms * 1e-3;
+    out.tokens_per_s_per_gpu = measured(row, "tokens_per_s_per_gpu");
+    out.memory_gib = measured(row, "memory_gib");
     if (const std::string oom = text(row, "oom"); !oom.empty()) out.out_of_memory = oom == "true";
     return out;
   }
@@ -154,8 +155,16 @@ class RowReader {
     return node == nullptr ? "" : node->text;
   }
 
-  static std::optional<double> number(const YamlNode& row, std::string_view key) {
-    return parse_number(text(row, key));
+  std::optional<double> measured(const YamlNode& row, std::string_view key) {
+    const YamlNode* node = row.find(key);
+    const std::optional<double> figure = node == nullptr ? std::nullopt : parse_number(node->text);
+    if (figure && !(*figure > 0 && std::isfinite(*figure)))
+      diagnostics_.error({.code = "out-of-range",
+                          .where = node->where,
+                          .path = std::string(key),
+                          .message = node->text + " is no measurement",
+                          .hint = "a number above 0; leave the key out where nothing was measured"});
+    return figure;
   }
 
   void take(YamlNode& scenario, const YamlEntry& entry) {
@@ -336,7 +345,9 @@ std::optional<PublishedSet> load_published(const std::filesystem::path& file, co
   const std::optional<std::int64_t> gpus = gpus_per_node(*root, diagnostics);
   if (!gpus) return std::nullopt;
   RowReader reader(*root, fabric == fabrics.end() ? std::string() : fabric->second, *gpus, diagnostics);
+  const std::size_t before = diagnostics.error_count();
   for (const YamlNode& row : rows_of(*root)) set.rows.push_back(reader.read(row));
+  if (diagnostics.error_count() != before) return std::nullopt;
   return set;
 }
 

@@ -137,6 +137,18 @@ TEST(GoodputText, SaysWhereTheTimeGoes) {
   EXPECT_THAT(text, HasSubstr("given, job.yaml:9"));
 }
 
+TEST(GoodputText, CountsManyFailuresInFull) {
+  GoodputReport report = ten_days();
+  report.failures = 1'083'209.6;
+  report.restarts = 1'234;
+  report.causes = {{.cause = "gpu", .failures = 1'083'209.6, .stopped_s = 36'000, .undone_s = 30'000}};
+  const std::string text = render_text(report);
+  EXPECT_THAT(text, HasSubstr("failures         1,083,210 in 10 days"));
+  EXPECT_THAT(text, HasSubstr("restarts         1,234, "));
+  EXPECT_THAT(text, HasSubstr("gpu    1,083,210"));
+  EXPECT_THAT(text, Not(HasSubstr("e+0")));
+}
+
 TEST(GoodputText, IsSilentAboutWhatIsNotThere) {
   GoodputReport report = ten_days();
   report.failures = report.restarts = 0;

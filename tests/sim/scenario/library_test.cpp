@@ -37,6 +37,31 @@ TEST(Library, ReportsAWrongFileEveryTime) {
   EXPECT_GE(diagnostics.error_count(), 3u);
 }
 
+// Two libraries that were asked for the same files in another order, one of them twice.
+TEST(Library, HashesTheContentsOfTheFilesThatWereAskedFor) {
+  Library one({.root = kRoot}), other({.root = kRoot});
+  Diagnostics diagnostics;
+  const fs::path small = kRoot / "scenarios/models/gpt-22b.yaml";
+  const fs::path large = kRoot / "scenarios/models/gpt3-175b.yaml";
+  const std::string none = one.contents();
+  (void)one.tree(small, diagnostics);
+  const std::string of_small = one.contents();
+  (void)one.tree(large, diagnostics);
+  (void)other.tree(large, diagnostics);
+  const std::string of_large = other.contents();
+  (void)other.tree(small, diagnostics);
+  (void)other.tree(large, diagnostics);
+  EXPECT_EQ(one.contents(), other.contents());
+  EXPECT_NE(none, of_small);
+  EXPECT_NE(of_small, of_large);
+  EXPECT_NE(of_large, other.contents());
+  other.forget_asked();
+  EXPECT_EQ(other.contents(), none);
+  (void)other.text(small, diagnostics);
+  EXPECT_EQ(other.contents(), of_small);
+  EXPECT_TRUE(diagnostics.items().empty());
+}
+
 // Scenarios read one after the other do not see each other: an override of one is not that of the next.
 TEST(Library, GivesTheSameScenariosAsReadingAlone) {
   Library library({.root = kRoot});

@@ -401,6 +401,16 @@ TEST(EnumeratePlans, RefusesWhatAbstractStagesCannotKnow) {
   EXPECT_FALSE(load(small_stages(), {.vary = {"parallelism.data=2", "schedule=gpipe"}}).plans.points.empty());
 }
 
+// System: 10 values of 8 keys that scenarios are loaded with, 10^8 choices. They are counted, not made.
+TEST(EnumeratePlans, CountsChoicesBeforeTheyAreMade) {
+  SearchWords words;
+  for (const char* key :
+       {"forward", "backward", "recompute", "tensor", "context", "expert", "data", "pipeline"})
+    words.vary.push_back(std::string("training.") + key + "=0,1,2,3,4,5,6,7,8,9");
+  EXPECT_THAT(mistakes_of(small_gpt(), words),
+              HasSubstr("the space has more than 10,000 choices of schedules"));
+}
+
 // A point's scenario is what the loader makes of the same words.
 TEST(EnumeratePlans, FillsScenariosAsTheLoaderWould) {
   const SmallSpace small = load(small_gpt(), {.vary = {"schedule=1f1b,interleaved-1f1b"}});

@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdint>
 #include <fstream>
+#include <initializer_list>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -257,6 +259,55 @@ TEST(ChakraTraces, AreRefusedWhenTheyWaitForThemselves) {
   file.delimited(WireMessage().text(1, "0.0.4")).delimited(first).delimited(second);
   EXPECT_EQ(refusal({{.name = "cycle", .bytes = file.bytes()}}),
             "2 nodes wait for each other, the first of them 'rank 0 compute F0'");
+}
+
+WireMessage trace_of(std::initializer_list<WireMessage> nodes) {
+  WireMessage file;
+  file.delimited(WireMessage().text(1, "0.0.4"));
+  for (const WireMessage& node : nodes) file.delimited(node);
+  return file;
+}
+
+WireMessage node_of(std::uint64_t id, const char* name, std::uint64_t type, std::uint64_t micros) {
+  return WireMessage().number(1, id).text(2, name).number(3, type).number(7, micros);
+}
+
+TEST(ChakraTraces, OfEndlessTimesAreRefused) {
+  const std::uint64_t years = std::uint64_t{1} << 50;  // 35 of them in microseconds
+  EXPECT_THAT(refusal({{.name = "one", .bytes = trace_of({node_of(1, "F0", 4, years + 1)}).bytes()}}),
+              testing::StartsWith("'F0' takes longer than 35 years"));
+  // Ten thirds of the limit; the report is of the first node that passes it.
+  std::vector<ChakraFile> ranks;
+  for (const char* name : {"a", "b", "c", "d", "e"})
+    ranks.push_back({.name = name, .bytes = trace_of({node_of(1, "F0", 4, years / 3 * 2)}).bytes()});
+  Diagnostics diagnostics;
+  EXPECT_FALSE(chakra_program(ranks, {}, diagnostics).has_value());
+  ASSERT_EQ(diagnostics.items().size(), 1u);
+  EXPECT_EQ(diagnostics.items()[0].where.file, "b");
+  EXPECT_EQ(diagnostics.items()[0].message, "'F0' and the nodes before it take longer than 35 years");
+}
+
+// System: rank 0 sends to itself, so that all but the size is right.
+TEST(ChakraTraces, OfMessagesWithoutASizeOrOfAbsurdOnesAreRefused) {
+  const auto message = [](std::uint64_t type, std::optional<std::uint64_t> size) {
+    WireMessage node = WireMessage().number(1, type).text(2, "S0").number(3, type);
+    for (const char* name : {"comm_src", "comm_dst", "comm_tag"})
+      node.message(10, WireMessage().text(1, name).number(9, 0));
+    if (size) node.message(10, WireMessage().text(1, "comm_size").number(9, *size));
+    return node;
+  };
+  const auto said = [&](std::optional<std::uint64_t> size) {
+    Diagnostics diagnostics;
+    const std::vector<ChakraFile> files{
+        {.name = "self", .bytes = trace_of({message(5, size), message(6, size)}).bytes()}};
+    EXPECT_EQ(chakra_program(files, {.link = Bandwidth(1)}, diagnostics).has_value(),
+              !diagnostics.has_errors());
+    return diagnostics.has_errors() ? diagnostics.items()[0].message : "";
+  };
+  EXPECT_EQ(said(1), "");
+  EXPECT_EQ(said({}), "'S0' is a message, and its comm_size is missing");
+  EXPECT_EQ(said(~std::uint64_t{0}), "'S0' is a message, and its comm_size is negative");
+  EXPECT_EQ(said(~std::uint64_t{0} >> 1), "'S0' takes longer than 35 years");
 }
 
 TEST(ChakraTraces, OfCollectivesAreRefusedByTheirType) {
