@@ -1057,10 +1057,17 @@ class Answers(Case):
 
     def test_an_iteration_that_does_not_fit_says_where_room_is_priced(self):
         too_much = ["run", FLAGSHIP, "--set", "training.micro_batch_size=4"]
-        note = f"memory: `stagecraft memory {FLAGSHIP}` prices what would make it fit"
+        note = (f"memory: `stagecraft memory {FLAGSHIP}` prices changes that make room, `stagecraft search {FLAGSHIP}` looks for "
+                "plans that fit")
         said = lambda *words: " ".join(stagecraft(*words).stdout.split())
         self.assertIn(note, said(*too_much))
         self.assertNotIn(note, said(*too_much, "--quiet") + said(*too_much, "--json") + said("run", FLAGSHIP))
+
+    def test_a_job_that_no_change_makes_fit_is_sent_to_search(self):
+        sent = f"none of these changes fits; `stagecraft search {FLAGSHIP}` looks for plans that do\n"
+        too_large = ["--set", "parallelism.tensor=1", "--set", "parallelism.data=null", "--set", "training.global_batch_size=2048"]
+        self.assertTrue(stagecraft("memory", FLAGSHIP, *too_large).stdout.endswith(sent))
+        self.assertNotIn(sent, stagecraft("memory", FLAGSHIP, "--set", "training.micro_batch_size=4").stdout)
 
     def test_what_ifs_come_true(self):
         scenario = "scenarios/llama3-8b-64xA100.yaml"

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ostream>
 #include <string>
 #include <string_view>
@@ -65,6 +66,12 @@ std::string what_if_table(const Answer& answer) {
   return "\n" + table.str(2);
 }
 
+bool needs_another_plan(const Answer& answer) {
+  const auto fits = [](const WhatIf& what_if) { return what_if.verdict != Verdict::kOutOfMemory; };
+  return answer.report.memory.verdict() == Verdict::kOutOfMemory && !answer.what_ifs.empty() &&
+         std::ranges::none_of(answer.what_ifs, fits);
+}
+
 void print_text(const Answer& answer, Session& session) {
   const MemoryLedger& memory = answer.report.memory;
   session.out << render_memory_text(answer.report);
@@ -72,6 +79,9 @@ void print_text(const Answer& answer, Session& session) {
       verdict_of(answer.estimate->total(), memory.capacity) != memory.verdict())
     session.out << "second opinion, " << estimate_line(*answer.estimate, memory.capacity);
   session.out << what_if_table(answer);
+  if (needs_another_plan(answer))
+    session.out << fmt::format("none of these changes fits; `stagecraft search {}` looks for plans that do\n",
+                               answer.report.scenario);
 }
 
 void write_estimate(JsonWriter& json, const FujiiEstimate& estimate, Bytes capacity) {

@@ -57,12 +57,15 @@ std::string text_of(const Why& why) {
   return out;
 }
 
-// Adds a note about the command that prices changes to make the job fit; --require-fit has a hint of its own.
-void say_what_prices_room(const Scenario& scenario, Report& report) {
+// Adds a note about the commands that make the job fit, by one change or by another plan; --require-fit has a
+// hint of its own.
+void say_what_makes_it_fit(const Scenario& scenario, Report& report) {
   if (report.memory.verdict() != Verdict::kOutOfMemory) return;
   if (!std::holds_alternative<TransformerSpec>(scenario.model)) return;
-  report.warnings.push_back(
-      fmt::format("memory: `stagecraft memory {}` prices what would make it fit", scenario.source));
+  report.warnings.push_back(fmt::format(
+      "memory: `stagecraft memory {0}` prices changes that make room, `stagecraft search {0}` looks "
+      "for plans that fit",
+      scenario.source));
 }
 
 }  // namespace
@@ -81,7 +84,7 @@ int run_command(const Arguments& arguments, Session& session) {
     if (arguments.has("json")) {
       own.out << json_of(report, why, reasons_against(scenario, report, must_fit)) << '\n';
     } else {
-      if (!must_fit) say_what_prices_room(scenario, report);
+      if (!must_fit) say_what_makes_it_fit(scenario, report);
       if (arguments.has("quiet")) report.warnings.clear();
       own.out << render_text(report, arguments.has("verbose"));
       if (why) own.out << text_of(*why);
