@@ -1079,6 +1079,31 @@ class Answers(Case):
             self.assertEqual((what_if["peak_bytes"], what_if["iteration_time_s"]),
                              (ran["memory"]["peak_bytes"], ran["iteration_time_s"]), what_if["set"])
 
+    def test_documents_name_the_program_the_scenario_and_the_profile_that_made_them(self):
+        version = stagecraft("--version").stdout.split()[1]
+        origin = lambda document: [document.get(key) for key in ("stagecraft_version", "scenario_hash", "profile_hash")]
+        job = "scenarios/goodput/checkpoint-restart.yaml"
+        few = ["--set", "failures.repeats=1"]
+        of = {command: origin(self.results(stagecraft(*command.split(), job, *few, "--json"))[0])
+              for command in ("run", "check", "memory", "goodput")}
+        of["explain"] = origin(self.results(stagecraft("explain", job, "mfu", *few, "--json"))[0])
+        of["compare"] = origin(self.results(stagecraft("compare", job, job, *few, "--json"))[1])
+        self.assertEqual([of["run"]], [one for i, one in enumerate(of.values()) if one not in list(of.values())[:i]])
+        self.assertEqual(version, of["run"][0])
+        self.assertRegex(of["run"][1], "^[0-9a-f]{16}$")
+        self.assertRegex(of["run"][2], "^[0-9a-f]{16}$")
+        other = origin(self.results(stagecraft("run", job, "--set", "failures.repeats=2", "--json"))[0])
+        self.assertNotEqual(of["run"][1], other[1])
+        self.assertEqual(of["run"][2], other[2])
+        with tempfile.TemporaryDirectory() as folder:
+            edited = Path(folder) / "edited.yaml"
+            edited.write_text((SOURCE / "calibrate/profiles/a100-sxm4-80gb.yaml").read_text(encoding="utf-8") + "# edited\n",
+                              encoding="utf-8")
+            other = origin(self.results(stagecraft("run", job, *few, "--set", f"profile={edited}", "--json"))[0])
+        self.assertEqual(of["run"][1], other[1])
+        self.assertNotEqual(of["run"][2], other[2])
+        self.assertEqual([version, None], origin(self.results(stagecraft("run", PIPELINE, "--json"))[0])[::2])
+
     def test_every_key_of_a_result_is_explained(self):
         section = (SOURCE / "docs/reports.md").read_text(encoding="utf-8").split("## Keys of `run --json`")[1].split("\n## ")[0]
         explained = set(re.findall(r"[a-z0-9_]+", " ".join(re.findall(r"`([^`]+)`", section))))

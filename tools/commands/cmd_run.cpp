@@ -12,6 +12,7 @@
 #include "sim/scenario/library.hpp"
 #include "sim/simulate.hpp"
 #include "sim/study/reasons.hpp"
+#include "tools/command_line/document_origin.hpp"
 #include "tools/command_line/require_fit.hpp"
 #include "tools/command_line/scenarios.hpp"
 #include "tools/command_line/wrapped_text.hpp"
@@ -37,8 +38,8 @@ std::optional<Why> why_of(const Scenario& scenario, const Report& report, const 
 
 // `reasons`: why the answer is no.
 std::string json_of(const Report& report, const std::optional<Why>& why,
-                    const std::vector<Diagnostic>& reasons) {
-  std::string document = render_json(report);
+                    const std::vector<Diagnostic>& reasons, const Scenario& scenario) {
+  std::string document = with_origin(render_json(report), scenario);
   if (!why && reasons.empty()) return document;
   JsonWriter json;
   json.begin_object();
@@ -82,7 +83,7 @@ int run_command(const Arguments& arguments, Session& session) {
     const std::optional<Why> why = why_of(scenario, report, arguments, own.data);
     const bool must_fit = arguments.has("require-fit");
     if (arguments.has("json")) {
-      own.out << json_of(report, why, reasons_against(scenario, report, must_fit)) << '\n';
+      own.out << json_of(report, why, reasons_against(scenario, report, must_fit), scenario) << '\n';
     } else {
       if (!must_fit) say_what_makes_it_fit(scenario, report);
       if (arguments.has("quiet")) report.warnings.clear();
@@ -120,7 +121,7 @@ int check_command(const Arguments& arguments, Session& session) {
       for (const Diagnostic& warning : scenario.warnings)
         json.value(std::string_view(warning.path + ": " + warning.message));
       json.end_array().end_object();
-      own.out << json.str() << '\n';
+      own.out << with_origin(json.str(), scenario) << '\n';
     } else {
       const std::string context = plan.context > 1 ? fmt::format(" x context {}", plan.context) : "";
       const std::string expert = plan.expert > 1 ? fmt::format(", expert {}", plan.expert) : "";
