@@ -1424,6 +1424,13 @@ class Answers(Case):
         self.assert_refused(ran)
         self.assertIn(f"{PIPELINE}: error: cluster: the scenario has no cluster\n", ran.stderr)
 
+    def test_a_plan_without_points_says_so(self):
+        plan = ("calibrate", "plan", PIPELINE, "--set", "cluster={node: dgx-h100, gpus: 4}")
+        said = "nothing to measure: the profiles have every shape, or the times are given\n"
+        for options, wanted in (((), said), (("--quiet",), "")):
+            ran = stagecraft(*plan, *options)
+            self.assertEqual((DONE, "", wanted), (ran.returncode, ran.stdout, ran.stderr))
+
     def test_refused_scenarios_take_no_points_of_others_away(self):
         good = stagecraft("calibrate", "plan", FLAGSHIP)
         self.assertEqual((DONE, ""), (good.returncode, good.stderr))
