@@ -224,6 +224,10 @@ TEST(Scenario, NamesTheSectionOfAKeyThatStandsAlone) {
   EXPECT_THAT(said("tp=4"), HasSubstr("tp: " + unknown + "'parallelism.tensor'"));
   EXPECT_THAT(said("Global_Batch_Size=4"), HasSubstr(unknown + "'training.global_batch_size'?"));
   EXPECT_THAT(said("schedul=1f1b"), HasSubstr("schedul: " + unknown + "'schedule'?"));
+  EXPECT_THAT(said("fsdp=true"), HasSubstr(unknown + "'parallelism.zero_stage'?"));
+  EXPECT_THAT(said("parallelism.fsdp=true"), HasSubstr(unknown + "'zero_stage'?"));
+  EXPECT_THAT(said("cluster.bandwidth=400 Gb/s"), HasSubstr(unknown + "'cluster.node.nic_bandwidth'?"));
+  EXPECT_THAT(said("failures.mtbf=3 h"), HasSubstr(unknown + "'failures.process.rate_per_node_day'?"));
   // Other mistakes leave the sections that are there; several such keys do not hide each other.
   const Result wrong =
       read("stagecraft: 1\nmodel: none\npp: 2\nbatch_size: 8\ntraining: {recompute: full}\n");
@@ -232,7 +236,8 @@ TEST(Scenario, NamesTheSectionOfAKeyThatStandsAlone) {
 
 TEST(UsualNames, AreOfKeysThatThereAre) {
   Diagnostics diagnostics;
-  const auto tree = load_tree(kRoot / "scenarios/gpt3-175b-1024xA100.yaml", repository_files(), diagnostics);
+  const auto tree =
+      load_tree(kRoot / "scenarios/goodput/checkpoint-restart.yaml", repository_files(), diagnostics);
   ASSERT_TRUE(tree) << text_of(diagnostics.sorted());
   std::vector<std::string> ends;
   for (const std::string& path : known_keys(*tree, repository_files()))
