@@ -102,6 +102,23 @@ TEST(Scenario, OverridesAModelOfAnyFile) {
   }
 }
 
+TEST(Scenario, SaysWhatAFileIsThatIsNone) {
+  for (const auto& [file, is] :
+       {std::pair{"calibrate/profiles/a100-sxm4-80gb.yaml", "a cost profile"},
+        {"calibrate/validation/megatron_sc21.yaml", "a file of published measurements"},
+        {"tests/data/hf_config/gpt2.config.json", "a config.json of Hugging Face"},
+        {"tests/data/deepspeed/ds_config_fp16_z3.json", "a configuration of DeepSpeed"},
+        {"scenarios/models/gpt3-175b.yaml", "a model"},
+        {"scenarios/nodes/dgx-h100.yaml", "a node"},
+        {"scenarios/fabrics/example-torus.yaml", "a fabric"},
+        {"scenarios/software/fsdp2.yaml", "a preset of software"}}) {
+    Diagnostics diagnostics;
+    EXPECT_FALSE(load_scenario(kRoot / file, {}, repository_files(), diagnostics)) << file;
+    EXPECT_THAT(text_of(diagnostics.sorted()),
+                HasSubstr(std::string("this is ") + is + ", not a scenario\n  hint: "));
+  }
+}
+
 TEST(Scenario, SaysWhatIsWrongInTheModelFileItself) {
   EXPECT_THAT(read("stagecraft: 1\nmodel: ../tests/formats/hf_bad/several.json\n").messages,
               HasSubstr("hf_bad/several.json:1:1: error: num_attention_heads: is required, but not given"));
