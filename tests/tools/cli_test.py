@@ -1424,6 +1424,16 @@ class Answers(Case):
         self.assert_refused(ran)
         self.assertIn(f"{PIPELINE}: error: cluster: the scenario has no cluster\n", ran.stderr)
 
+    def test_a_hint_to_leave_a_key_out_says_how_without_an_edit(self):
+        one_stage = ["check", FLAGSHIP, "--set", "parallelism.pipeline=1"]
+        ran = stagecraft(*one_stage)
+        self.assert_refused(ran)
+        hints = re.findall(r"  hint: (.*)", ran.stderr)
+        self.assertEqual(["leave `data` out to use what is left (--set parallelism.data=null)",
+                          "leave virtual_stages out, or use a pipeline of 2 or more (--set parallelism.virtual_stages=null)"], hints)
+        followed = [word for hint in hints for word in ("--set", hint.split("--set ")[1].rstrip(")"))]
+        self.assertEqual(DONE, stagecraft(*one_stage, *followed, "--set", "schedule=1f1b").returncode)
+
     def test_a_plan_without_points_says_so(self):
         plan = ("calibrate", "plan", PIPELINE, "--set", "cluster={node: dgx-h100, gpus: 4}")
         said = "nothing to measure: the profiles have every shape, or the times are given\n"
