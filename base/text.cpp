@@ -264,6 +264,10 @@ std::string percent(double share, int decimals) {
   return fmt::format("{:.{}f} %", share * 100, decimals);
 }
 
+std::string counted(std::int64_t n, std::string_view noun) {
+  return fmt::format("{} {}{}", n, noun, n == 1 ? "" : noun.ends_with("ch") ? "es" : "s");
+}
+
 std::string with_thousands(std::int64_t n) {
   std::string digits = fmt::format("{}", n);
   const std::size_t first = n < 0 ? 1 : 0;

@@ -74,6 +74,12 @@ TEST(Suggest, NamesTheNearestOrListsAFewOrSaysNothing) {
   EXPECT_EQ(suggest("dgx", nodes), "one of dgx-h100, dgx-a100-40gb, dgx-a100-80gb, dgx-a1000");  // too many
 }
 
+TEST(Counted, HasTheNounInItsNumber) {
+  EXPECT_EQ(counted(1, "micro-batch"), "1 micro-batch");
+  EXPECT_EQ(counted(0, "micro-batch"), "0 micro-batches");
+  EXPECT_EQ(counted(8, "stage"), "8 stages");
+}
+
 TEST(Trimmed, LosesBlanksAtEitherEnd) {
   EXPECT_EQ(trimmed(" \ta b\t "), "a b");
   EXPECT_EQ(trimmed(" \ta", " "), "\ta");

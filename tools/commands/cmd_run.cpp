@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/json.hpp"
+#include "base/text.hpp"
 #include "sim/explain/why.hpp"
 #include "sim/scenario/library.hpp"
 #include "sim/simulate.hpp"
@@ -125,9 +126,9 @@ int check_command(const Arguments& arguments, Session& session) {
     } else {
       const std::string context = plan.context > 1 ? fmt::format(" x context {}", plan.context) : "";
       const std::string expert = plan.expert > 1 ? fmt::format(", expert {}", plan.expert) : "";
-      own.out << fmt::format("{}: ok: {} GPUs, tensor {}{} x pipeline {} x data {}{}, {} micro-batches, {}\n",
-                             scenario.source, plan.gpus(), plan.tensor, context, plan.pipeline, plan.data,
-                             expert, plan.micro_batches, scenario.schedule.name);
+      own.out << fmt::format("{}: ok: {}, tensor {}{} x pipeline {} x data {}{}, {}, {}\n", scenario.source,
+                             counted(plan.gpus(), "GPU"), plan.tensor, context, plan.pipeline, plan.data,
+                             expert, counted(plan.micro_batches, "micro-batch"), scenario.schedule.name);
       if (!arguments.has("quiet")) print_diagnostics(scenario.warnings, arguments, own);
     }
     return kDone;
