@@ -1495,6 +1495,20 @@ class Answers(Case):
         self.assertEqual(NO, ran.returncode)
         self.assertIn(f"megatron_sc21: mean error {100 * scored['mape']:.3g} % is above 0.1 %\n", ran.stderr)
 
+    def test_validate_tells_sets_that_constants_were_fitted_on_from_others(self):
+        sets = ["calibrate/validation/megatron_sc21.yaml", "calibrate/validation/megatron_sc21_rest.yaml"]
+        fitted, held_out, pooled = (json.loads(line) for line in stagecraft("validate", *sets, "--json").stdout.splitlines())
+        self.assertEqual((False, True), (fitted["held_out"], held_out["held_out"]))
+        for score, pool in ((fitted, pooled["fitted"]), (held_out, pooled["held_out"])):
+            self.assertEqual((1, score["rows_scored"]), (pool["sets"], pool["rows"]))
+            self.assertAlmostEqual(score["mape"], pool["mape"], places=12)
+        said = stagecraft("validate", *sets, "--quiet").stdout
+        self.assertEqual(1, said.count(", some on these rows\n"))
+        self.assertEqual(1, said.count(", none on these rows (held out)\n"))
+        self.assertIn(f"\nheld out: 1 set, {held_out['rows_scored']} rows: MAPE {100 * held_out['mape']:.1f} %, bias ", said)
+        alone = [json.loads(line) for line in stagecraft("validate", sets[1], sets[1], "--json").stdout.splitlines()][-1]
+        self.assertIsNone(alone["fitted"])
+
     def test_a_set_that_cannot_be_scored_passes_no_limit(self):
         rows = self.write("rows.yaml", "format: stagecraft.published/1\nset: none\nrows: []\n")
         self.assertEqual(DONE, stagecraft("validate", rows, cwd=self.folder).returncode)

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <ostream>
+#include <utility>
 
 #include "base/text.hpp"
 #include "calibrate/samples/statistics.hpp"
@@ -46,9 +48,10 @@ void print_comparison(const SetScore& score, const ScoreData& data, std::ostream
   out << fmt::format("  90 % intervals: {} of the rows inside, median width {}\n",
                      percent(score.coverage(), 0), percent(score.median_width()));
   const FittedCount fitted = fitted_constants_of(score, data);
-  out << fmt::format("  profile {}: {} constants fitted on whole iterations{}\n", score.profile,
+  out << fmt::format("  profile {}: {} constants fitted on whole iterations{}, {}\n", score.profile,
                      fitted.profile,
-                     fitted.site > 0 ? fmt::format(", {} more of this site", fitted.site) : "");
+                     fitted.site > 0 ? fmt::format(", {} more of this site", fitted.site) : "",
+                     fitted.on_this_set ? "some on these rows" : "none on these rows (held out)");
 }
 
 void print_ratios(const SetScore& score, std::ostream& out) {
@@ -110,8 +113,21 @@ FittedCount fitted_constants_of(const SetScore& score, const ScoreData& data) {
     const bool here = constant.is_fitted_on(score.name);
     if (!constant.site) ++count.profile;
     if (constant.site && here) ++count.site;
+    count.on_this_set = count.on_this_set || here;
   }
   return count;
+}
+
+ErrorsByFit errors_by_fit(const std::vector<SetScore>& scores, const ScoreData& data) {
+  ErrorsByFit errors;
+  for (const SetScore& score : scores) {
+    if (score.rows.empty()) continue;
+    SomeErrors& some = fitted_constants_of(score, data).on_this_set ? errors.fitted : errors.held_out;
+    const std::vector<double> rows = score.errors();
+    some.rows.insert(some.rows.end(), rows.begin(), rows.end());
+    ++some.sets;
+  }
+  return errors;
 }
 
 PooledIntervals pool_intervals(const std::vector<SetScore>& scores) {
@@ -162,7 +178,17 @@ void print_set_text(const SetScore& score, const ScoreData& data, RenderOptions 
   out << '\n';
 }
 
-void print_pooled_text(const PooledIntervals& pooled, std::ostream& out) {
+void print_pooled_text(const PooledIntervals& pooled, const ErrorsByFit& errors, std::ostream& out) {
+  for (const auto& [name, some] :
+       {std::pair{"constants fitted on them", &errors.fitted}, {"held out", &errors.held_out}}) {
+    if (some->rows.empty()) continue;
+    const ErrorSummary summary = summarise(some->rows);
+    out << fmt::format("{}: {}, {}: MAPE {}, bias {}, median {}\n", name,
+                       counted(static_cast<std::int64_t>(some->sets), "set"),
+                       counted(static_cast<std::int64_t>(some->rows.size()), "row"),
+                       percent(summary.mean_absolute), signed_percent(summary.bias),
+                       percent(summary.median_absolute));
+  }
   out << fmt::format(
       "90 % intervals of all rows: {} inside, median width {}; by residuals of the other sets {}, {}\n",
       percent(pooled.now.share), percent(pooled.now.median_width), percent(pooled.left_out.share),
