@@ -9,6 +9,7 @@
 
 #include "base/json.hpp"
 #include "base/text.hpp"
+#include "base/wrapped_text.hpp"
 #include "sim/explain/codes.hpp"
 #include "sim/explain/explain.hpp"
 #include "sim/explain/sensitivities.hpp"
@@ -16,7 +17,6 @@
 #include "sim/study/reasons.hpp"
 #include "tools/command_line/document_origin.hpp"
 #include "tools/command_line/scenarios.hpp"
-#include "tools/command_line/wrapped_text.hpp"
 #include "tools/commands/commands.hpp"
 
 namespace stagecraft {

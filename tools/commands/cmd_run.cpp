@@ -9,6 +9,7 @@
 
 #include "base/json.hpp"
 #include "base/text.hpp"
+#include "base/wrapped_text.hpp"
 #include "sim/explain/why.hpp"
 #include "sim/scenario/library.hpp"
 #include "sim/simulate.hpp"
@@ -16,7 +17,6 @@
 #include "tools/command_line/document_origin.hpp"
 #include "tools/command_line/require_fit.hpp"
 #include "tools/command_line/scenarios.hpp"
-#include "tools/command_line/wrapped_text.hpp"
 #include "tools/commands/assertions.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/commands/view_files.hpp"

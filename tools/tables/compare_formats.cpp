@@ -7,10 +7,10 @@
 #include "base/check.hpp"
 #include "base/json.hpp"
 #include "base/text.hpp"
+#include "base/wrapped_text.hpp"
 #include "sim/study/reasons.hpp"
 #include "sim/study/row_columns.hpp"
 #include "tools/command_line/document_origin.hpp"
-#include "tools/command_line/wrapped_text.hpp"
 #include "tools/tables/compare_table.hpp"
 
 namespace stagecraft {

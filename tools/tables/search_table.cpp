@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/text.hpp"
+#include "base/wrapped_text.hpp"
 #include "sim/search/plan_figures.hpp"
-#include "tools/command_line/wrapped_text.hpp"
 #include "tools/tables/search_columns.hpp"
 
 namespace stagecraft {
