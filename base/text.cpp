@@ -130,12 +130,22 @@ namespace {
 
 constexpr std::size_t kMostLonger = 3;
 
-// Names whose first words are `wanted`: dgx-a100-40gb for dgx-a100.
+bool is_word_break(std::string_view name, std::size_t at) {
+  return at >= name.size() || std::string_view("-_.").find(name[at]) != std::string_view::npos;
+}
+
+// Is `words` some whole words of `name`?
+bool has_words(std::string_view name, std::string_view words) {
+  for (std::size_t at = name.find(words); at != std::string_view::npos; at = name.find(words, at + 1))
+    if ((at == 0 || is_word_break(name, at - 1)) && is_word_break(name, at + words.size())) return true;
+  return false;
+}
+
+// Names with `wanted` among their words: dgx-a100-40gb for dgx-a100, dgx-h100 for h100.
 std::vector<std::string> longer_names(std::string_view wanted, std::span<const std::string> names) {
   std::vector<std::string> longer;
   for (const std::string& name : names) {
-    const bool goes_on = name.size() > wanted.size() && !wanted.empty() && name.starts_with(wanted);
-    if (goes_on && std::string_view("-_.").find(name[wanted.size()]) != std::string_view::npos)
+    if (name.size() > wanted.size() && !wanted.empty() && has_words(name, wanted))
       longer.push_back(in_quotes(name));
   }
   return longer;
@@ -252,6 +262,10 @@ std::string human(Flops work) {
 
 std::string percent(double share, int decimals) {
   return fmt::format("{:.{}f} %", share * 100, decimals);
+}
+
+std::string counted(std::int64_t n, std::string_view noun) {
+  return fmt::format("{} {}{}", n, noun, n == 1 ? "" : noun.ends_with("ch") ? "es" : "s");
 }
 
 std::string with_thousands(std::int64_t n) {

@@ -48,6 +48,9 @@ namespace stagecraft {
 [[nodiscard]] std::vector<std::string_view> split(std::string_view text, char separator);
 [[nodiscard]] std::string join(std::span<const std::string> items, std::string_view separator);
 
+// A regular noun: "1 micro-batch", "8 micro-batches".
+[[nodiscard]] std::string counted(std::int64_t n, std::string_view noun);
+
 // 3 to 4 significant digits with a unit that fits: "10.0 s", "314 ms", "1.25 us", "72.4 GiB", "312 TFLOP/s",
 // "50 GB/s".
 [[nodiscard]] std::string human(Duration time);

@@ -54,7 +54,10 @@ constexpr std::array kUsualNames{UsualName{"tp", "tensor"},
                                  UsualName{"max_position_embeddings", "max_sequence_length"},
                                  UsualName{"num_nodes", "nodes"},
                                  UsualName{"nnodes", "nodes"},
-                                 UsualName{"num_gpus", "gpus"}};
+                                 UsualName{"num_gpus", "gpus"},
+                                 UsualName{"fsdp", "zero_stage", "parallelism"},
+                                 UsualName{"bandwidth", "nic_bandwidth", "cluster.node"},
+                                 UsualName{"mtbf", "rate_per_node_day", "failures.process"}};
 
 bool is_written(std::string_view written, std::string_view word) {
   return std::ranges::equal(written, word, [](char a, char b) {
@@ -68,9 +71,9 @@ std::span<const UsualName> usual_names() {
   return kUsualNames;
 }
 
-std::optional<std::string> key_called(std::string_view word) {
+std::optional<UsualName> key_called(std::string_view word) {
   for (const UsualName& name : kUsualNames)
-    if (is_written(word, name.word)) return std::string(name.key);
+    if (is_written(word, name.word)) return name;
   return std::nullopt;
 }
 

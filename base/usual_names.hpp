@@ -4,17 +4,17 @@
 
 #include <optional>
 #include <span>
-#include <string>
 #include <string_view>
 
 namespace stagecraft {
 
 struct UsualName {
   std::string_view word, key;
+  std::string_view section = {};  // of `key`, for words that people write in another
 };
 [[nodiscard]] std::span<const UsualName> usual_names();
 
 // The key that people mean who write `word`, in any case, with - or _; nullopt where we know of none.
-[[nodiscard]] std::optional<std::string> key_called(std::string_view word);
+[[nodiscard]] std::optional<UsualName> key_called(std::string_view word);
 
 }  // namespace stagecraft

@@ -148,14 +148,18 @@ bool ends_in(std::string_view path, std::string_view key) {
 // another place, or the nearest.
 std::string key_hint(const std::string& wrong, std::span<const std::string> known,
                      std::span<const std::string> elsewhere) {
-  const std::string meant = key_called(wrong).value_or(wrong);
+  const UsualName usual = key_called(wrong).value_or(UsualName{wrong, wrong});
+  const std::string meant(usual.key);
   if (meant != wrong && std::ranges::find(known, meant) != known.end())
     return fmt::format("did you mean {}?", in_quotes(meant));
   std::vector<std::string> paths;
   for (const std::string& path : elsewhere)
     if (ends_in(path, meant)) paths.push_back(in_quotes(path));
-  if (paths.empty() || paths.size() > kMaxPlaces) return suggest(wrong, known);
-  return fmt::format("did you mean {}?", join(paths, " or "));
+  if (!paths.empty() && paths.size() <= kMaxPlaces)
+    return fmt::format("did you mean {}?", join(paths, " or "));
+  const std::string nearest = suggest(wrong, known);
+  if (usual.section.empty() || nearest.starts_with("did you mean")) return nearest;
+  return fmt::format("did you mean {}?", in_quotes(joined_path(usual.section, meant)));
 }
 
 // A fallback, as a user would write it.

@@ -101,10 +101,6 @@ YamlNode fragment_bit_rate(Bandwidth rate, const SourceLocation& where) {
   return bare(fmt::format("{:.6g} Gb/s", rate.count() * 8 / 1e9), where);
 }
 
-std::string counted(std::size_t count, std::string_view thing) {
-  return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
-}
-
 std::string as_ranges(const std::vector<std::int64_t>& numbers) {
   std::string text;
   for (std::size_t i = 0; i < numbers.size();) {

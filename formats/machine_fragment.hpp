@@ -51,9 +51,6 @@ struct MachineFacts {
 [[nodiscard]] YamlNode fragment_bandwidth(Bandwidth rate, const SourceLocation& where);
 [[nodiscard]] YamlNode fragment_bit_rate(Bandwidth rate, const SourceLocation& where);
 
-// "1 GPU", "2 GPUs".
-[[nodiscard]] std::string counted(std::size_t count, std::string_view thing);
-
 // "0-3,6": ascending numbers as ranges.
 [[nodiscard]] std::string as_ranges(const std::vector<std::int64_t>& numbers);
 

@@ -402,6 +402,7 @@ class ArgvReader {
         stray(word);
     }
     end_option();
+    if (!arguments_.items.empty()) say_strays();  // else the file is none of Megatron-LM's
     return std::move(arguments_);
   }
 
@@ -440,19 +441,25 @@ class ArgvReader {
   void stray(const Word& word) {
     static constexpr std::string_view kLaunchers[] = {"torchrun", "python", "python3", "srun", "mpirun"};
     if (std::ranges::find(kLaunchers, word.text) != std::end(kLaunchers)) return;
-    if (word.unexpanded.empty()) {
-      // The program's name may stand before the first option.
-      diagnostics_.warning({.code = "stray-word",
-                            .where = place(word),
-                            .message = fmt::format("{} stands before the first option and is not read",
-                                                   in_quotes(word.text))});
-      return;
-    }
+    if (word.unexpanded.empty()) return strays_.push_back(word);
     diagnostics_.error({.code = "unexpanded-variable",
                         .where = place(word),
                         .message = fmt::format("${} may hold any option, and its value is not known",
                                                word.unexpanded.front()),
                         .hint = fmt::format("--define {}='…'", word.unexpanded.front())});
+  }
+
+  // The program's name may stand before the first option.
+  void say_strays() {
+    if (strays_.empty()) return;
+    const std::string first = in_quotes(strays_.front().text);
+    diagnostics_.warning(
+        {.code = "stray-word",
+         .where = place(strays_.front()),
+         .message = strays_.size() == 1
+                        ? first + " stands before the first option and is not read"
+                        : fmt::format("{} words stand before the first option and are not read, {} first",
+                                      strays_.size(), first)});
   }
 
   void end_option() {
@@ -490,16 +497,18 @@ class ArgvReader {
   Diagnostics& diagnostics_;
   MegatronArguments arguments_;
   std::optional<MegatronArgument> current_;
+  std::vector<Word> strays_;
 };
 
 std::optional<MegatronArguments> checked(MegatronArguments arguments, std::size_t errors_before,
                                          Diagnostics& diagnostics) {
   if (arguments.items.empty()) {
-    diagnostics.error({.code = "no-arguments",
-                       .where = {arguments.file, 0, 0},
-                       .message = "holds no option of Megatron-LM, nor the argument block of its log",
-                       .hint = "a shell script is not read: run it with its launcher set to echo, and import "
-                               "what it prints"});
+    diagnostics.error(
+        {.code = "no-arguments",
+         .where = {arguments.file, 0, 0},
+         .message = "holds no option of Megatron-LM (--num-layers 32), nor the argument block of its log",
+         .hint = "a shell script is not read: run it with its launcher set to echo, and import "
+                 "what it prints"});
   }
   if (diagnostics.error_count() != errors_before) return std::nullopt;
   return arguments;

@@ -89,22 +89,46 @@ std::array<Duration, 2> interval(const Scenario& scenario, const Report& report)
   return interval_90(report.iteration_time, sigma);
 }
 
-// "tp 8 · cp 2 · ep 8 · pp 8 · dp 16 · 1f1b · zero 1": of the optional degrees, those above 1.
+// "recompute selective mlp+moe", "recompute full block 4": what differs from the granularity's default.
+std::string recompute_words(const RecomputeSpec& recompute) {
+  std::string words =
+      "recompute " + std::string(kRecomputeNames[static_cast<std::size_t>(recompute.granularity)]);
+  if (recompute.granularity == Recompute::kFull) {
+    const bool block = recompute.method == RecomputeMethod::kBlock;
+    if (block) words += " block";
+    if (block || recompute.layers > 1) words += ' ' + std::to_string(recompute.layers);
+  } else if (recompute.modules != kCoreAttentionOnly) {
+    char between = ' ';
+    for (std::size_t i = 0; i < kRecomputeModuleNames.size(); ++i) {
+      if (!recompute.modules.has(static_cast<RecomputeModule>(i))) continue;
+      words += std::exchange(between, '+') + std::string(kRecomputeModuleNames[i]);
+    }
+  }
+  return words;
+}
+
+// "tp 8 · sp · cp 2 · ep 8 · pp 8 · dp 16 · mb 2 · 1f1b · zero 1 · recompute full": of the optional degrees,
+// those above 1.
 std::string headline(const Scenario& scenario, const ParallelPlan& plan) {
   std::string line = "tp " + std::to_string(plan.tensor);
-  const auto add = [&](const char* name, int value) {
+  const auto add = [&](const char* name, std::int64_t value) {
     line += std::string(" · ") + name + ' ' + std::to_string(value);
   };
+  if (scenario.parallelism.sequence_parallel && plan.tensor > 1) line += " · sp";
   if (plan.context > 1) add("cp", plan.context);
   if (plan.expert > 1) add("ep", plan.expert);
   if (plan.expert_tensor > 1) add("etp", plan.expert_tensor);
   add("pp", plan.pipeline);
   add("dp", plan.data);
+  if (scenario.training.micro_batch_size > 1) add("mb", scenario.training.micro_batch_size);
   line += " · " + scenario.schedule.name;
   if (plan.virtual_stages > 1) line += " x" + std::to_string(plan.virtual_stages);
-  if (scenario.parallelism.zero_stage == 0) return line;
-  add("zero", scenario.parallelism.zero_stage);
-  if (plan.shard_group < plan.replicas()) line += " over " + std::to_string(plan.shard_group);
+  if (scenario.parallelism.zero_stage > 0) {
+    add("zero", scenario.parallelism.zero_stage);
+    if (plan.shard_group < plan.replicas()) line += " over " + std::to_string(plan.shard_group);
+  }
+  if (scenario.training.recompute.granularity != Recompute::kNone)
+    line += " · " + recompute_words(scenario.training.recompute);
   return line;
 }
 

@@ -253,6 +253,7 @@ struct HardwareProfile {
   std::string name;
   std::string date;     // ISO, of the newest ingredient
   std::string made_by;  // the command that remakes the file
+  std::string hash;     // of the text that it was read from
   DeviceFacts device;
   GemmModel gemm;
   Sourced<double> memory_efficiency;  // fraction of memory bandwidth, large memory-bound kernels

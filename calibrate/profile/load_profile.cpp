@@ -4,11 +4,14 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <utility>
 #include <vector>
 
+#include "base/hash.hpp"
 #include "base/text.hpp"
+#include "base/text_file.hpp"
 #include "base/yaml.hpp"
 #include "calibrate/profile/hardware_profile.hpp"
 #include "calibrate/profile/profile_reader.hpp"
@@ -488,14 +491,17 @@ std::optional<HardwareProfile> profile_of(const std::optional<YamlNode>& documen
 }  // namespace
 
 std::optional<HardwareProfile> load_profile(const std::filesystem::path& file, Diagnostics& diagnostics) {
-  const std::size_t errors = diagnostics.error_count();
-  return profile_of(load_yaml_file(file, diagnostics), errors, diagnostics);
+  const std::optional<std::string> text = load_text_file(file, diagnostics);
+  return text ? parse_profile(*text, place_name(file), diagnostics) : std::nullopt;
 }
 
 std::optional<HardwareProfile> parse_profile(const std::string& text, const std::string& name,
                                              Diagnostics& diagnostics) {
   const std::size_t errors = diagnostics.error_count();
-  return profile_of(parse_yaml(text, name, diagnostics), errors, diagnostics);
+  std::optional<HardwareProfile> profile =
+      profile_of(parse_yaml(text, name, diagnostics), errors, diagnostics);
+  if (profile) profile->hash = StableHash().add(std::string_view(text)).hex();
+  return profile;
 }
 
 }  // namespace stagecraft

@@ -166,6 +166,14 @@ class _Call:
         return document
 
 
+def _error_documents(rows):
+    return [row for row in rows if row["schema"] == "stagecraft.error/1"]
+
+
+def _mistakes(documents):
+    return [error for document in documents for error in document["errors"]]
+
+
 def simulate(scenario, *, set=None, unfold=False, why=False):
     return _Call("run").source(scenario).overrides(set).flag("unfold", unfold).flag("why", why).document()
 
@@ -198,14 +206,22 @@ def compare(scenarios, *, vary=None, set=None, jobs=1):
     else:
         for number, scenario in enumerate(_list("scenarios", scenarios), 1):
             call.source(scenario, f"<scenario {number}>")
-    return _rows(call)
+    rows = call.documents()
+    wrong = _error_documents(rows)
+    if wrong and len(wrong) == len(rows):  # a variant that could not run is a row
+        raise ScenarioError(_mistakes(wrong))
+    return rows
 
 
 def sweep(sweep, *, set=None, seed=1, jobs=None, full=False):
     call = _Call("sweep").source(sweep, "<sweep>").overrides(set).count("seed", seed).count("jobs", jobs)
     call.flag("full", full)
     with _signals:
-        return _rows(call)
+        rows = call.documents()
+    wrong = _error_documents(rows)  # no point is such a row
+    if wrong:
+        raise ScenarioError(_mistakes(wrong))
+    return rows
 
 
 def search(scenario, *, set=None, vary=None, fix=(), gpus=None, top=10, exhaustive=False, price=None, jobs=None):
@@ -223,12 +239,3 @@ def schedule(name, *, stages, micro_batches, **costs):
     for option, value in costs.items():
         call.option(option, value)
     return call.document()
-
-
-def _rows(call):
-    """A row that could not run is a row; a call that gave no row at all was wrong."""
-    rows = call.documents()
-    wrong = [row for row in rows if row["schema"] == "stagecraft.error/1"]
-    if wrong and len(wrong) == len(rows):
-        raise ScenarioError([error for row in wrong for error in row["errors"]])
-    return rows

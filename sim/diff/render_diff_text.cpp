@@ -50,7 +50,8 @@ std::string rest_line(std::size_t rows) {
 std::string heading(const TraceDiff& diff) {
   std::vector<std::string> numbers;
   for (const std::int64_t step : diff.steps) numbers.push_back(std::to_string(step));
-  return fmt::format("{} against {}\nrank {}, {}\n", diff.scenario, diff.trace, diff.rank,
+  return fmt::format("{} against {}\nrank {}, {}\n+: predicted too slow, -: too fast, as in `validate`\n",
+                     diff.scenario, diff.trace, diff.rank,
                      numbers.empty() ? "the whole trace as one iteration"
                                      : fmt::format("mean of ProfilerStep {}", join(numbers, ", ")));
 }
@@ -59,7 +60,7 @@ std::string iteration_table(const TraceDiff& diff) {
   TextTable table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight});
   table.row({"", "predicted", "measured", "difference"});
   const auto row = [&](const std::string& name, Duration ours, Duration theirs) {
-    table.row({name, human(ours), human(theirs), signed_time(to_seconds(theirs) - to_seconds(ours))});
+    table.row({name, human(ours), human(theirs), signed_time(to_seconds(ours) - to_seconds(theirs))});
   };
   row("iteration", diff.predicted.window, diff.measured.window);
   row("  compute", diff.predicted.compute, diff.measured.compute);
@@ -73,7 +74,7 @@ std::string iteration_table(const TraceDiff& diff) {
   const auto pipeline = static_cast<std::size_t>(Activity::kPipeline);
   if (diff.predicted.busy[pipeline] > Duration::zero() || diff.measured.busy[pipeline] > Duration::zero())
     row("  pipeline and idle", diff.predicted.pipeline_or_idle(), diff.measured.pipeline_or_idle());
-  const double more = diff.measured_kernels - diff.predicted_kernels;
+  const double more = diff.predicted_kernels - diff.measured_kernels;
   table.row({"kernels", diff.predicted_kernels > 0 ? count_text(diff.predicted_kernels) : "-",
              count_text(diff.measured_kernels),
              diff.predicted_kernels > 0 ? (more < 0 ? "-" : "+") + count_text(std::abs(more)) : "-"});
@@ -93,7 +94,7 @@ std::string sums_table(const std::string& title, const Rows& rows, const RowOf& 
   }
   if (extra != Duration::zero())
     table.row(
-        {"  " + extra_name, signed_time(to_seconds(extra)), "", "-", "", signed_time(-to_seconds(extra))});
+        {"  " + extra_name, signed_time(to_seconds(extra)), "", "-", "", signed_time(to_seconds(extra))});
   return "\n" + table.str() + rest_line(rows.size());
 }
 

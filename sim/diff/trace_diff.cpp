@@ -113,18 +113,18 @@ std::vector<OtherRow> other_rows(const OperatorTies& ties) {
 }  // namespace
 
 double DiffRow::difference() const {
-  return (measured ? measured->seconds : 0) - (predicted ? predicted->seconds : 0);
+  return (predicted ? predicted->seconds : 0) - (measured ? measured->seconds : 0);
 }
 
 std::optional<double> DiffRow::ratio() const {
-  if (!predicted || !measured || predicted->seconds <= 0) return std::nullopt;
-  return measured->seconds / predicted->seconds;
+  if (!predicted || !measured || measured->seconds <= 0) return std::nullopt;
+  return predicted->seconds / measured->seconds;
 }
 
 std::optional<double> DiffRow::ratio_of_one() const {
   const std::optional<double> whole = ratio();
   if (!whole || predicted->count <= 0 || measured->count <= 0) return std::nullopt;
-  return *whole * predicted->count / measured->count;
+  return *whole * measured->count / predicted->count;
 }
 
 TiedShares tied_shares(const TraceDiff& diff) {

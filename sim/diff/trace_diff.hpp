@@ -1,6 +1,7 @@
 // Differences between a prediction and a trace of the same rank.
 //
-//   difference  measured minus predicted, per iteration
+//   difference  predicted minus measured, per iteration: positive where the prediction is too slow, as the errors of
+//               `validate`
 //   source      the prediction: sim/diff/rank_ops.hpp; the trace: formats/kineto.hpp
 #pragma once
 
@@ -19,7 +20,7 @@ struct DiffRow {
   std::optional<OpTotal> predicted, measured;
 
   [[nodiscard]] double difference() const;  // seconds
-  // Measured over predicted, of the total times and of the time of one. GEMMs are the same on both sides, so
+  // Predicted over measured, of the total times and of the time of one. GEMMs are the same on both sides, so
   // their second ratio measures the price. For other rows one side may use one kernel where the other uses
   // several.
   [[nodiscard]] std::optional<double> ratio() const;

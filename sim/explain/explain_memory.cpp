@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/text.hpp"
 #include "sim/explain/inputs.hpp"
 #include "sim/report/report.hpp"
 #include "sim/schedule/notation.hpp"
@@ -22,8 +23,8 @@ Origin item_origin(const StageMemory& stage, MemoryClass kind) {
   if (kind == MemoryClass::kActivations) {
     const std::string action =
         stage.moment.action ? to_string(*stage.moment.action) : std::string("the optimizer step");
-    text = fmt::format("held when the rank holds most: {} micro-batches in flight at {}",
-                       stage.moment.in_flight, action);
+    text = fmt::format("held when the rank holds most: {} in flight at {}",
+                       counted(stage.moment.in_flight, "micro-batch"), action);
   }
   return {.kind = OriginKind::kLedger, .text = std::move(text)};
 }

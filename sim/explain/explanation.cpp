@@ -3,10 +3,13 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <string_view>
 #include <utility>
 
 #include "base/check.hpp"
 #include "base/text.hpp"
+#include "base/utf8.hpp"
+#include "base/wrapped_text.hpp"
 
 namespace stagecraft {
 namespace {
@@ -77,13 +80,19 @@ std::string short_formula(const Explanation& node) {
   return formula_text(named);
 }
 
+constexpr std::string_view kBetween = "   ";  // a value and its formula
+
 void add_lines(const Explanation& node, int level, int depth, std::string& out) {
   const std::string indent(static_cast<std::size_t>(level) * 2, ' ');
   const std::string formula = short_formula(node);
-  out += fmt::format("{}{} = {}   {}\n", indent, node.name, human(node.value),
-                     formula.empty() ? "[" + origin_text(node.origin) + "]" : "= " + formula);
+  const std::string head = fmt::format("{}{} = {}", indent, node.name, human(node.value));
+  const std::string why = formula.empty() ? "[" + origin_text(node.origin) + "]" : "= " + formula;
+  const bool on_one_line = utf8_count(head) + kBetween.size() + utf8_count(why) <= kTerminalWidth;
+  out += on_one_line
+             ? head + std::string(kBetween) + why + "\n"
+             : wrapped_text("", indent + "    ", head) + wrapped_text(indent + "    ", indent + "    ", why);
   if (!formula.empty() && !node.origin.text.empty())
-    out += fmt::format("{}  ({})\n", indent, node.origin.text);
+    out += wrapped_text(indent + "  ", indent + "   ", "(" + node.origin.text + ")");
   if (level >= depth) {
     if (!node.inputs.empty())
       out += fmt::format("{}  … {} below: --depth {}\n", indent, node.inputs.size(), depth + 1);

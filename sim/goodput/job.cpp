@@ -56,6 +56,7 @@ class Job {
 
   // Time passes.
   void spend(Phase phase, Duration time);
+  [[nodiscard]] int training_nodes() const;
   void train(Duration until, bool inclusive);
   void pass(Duration until);
   void commit(std::int64_t steps);
@@ -204,6 +205,11 @@ Phase Job::phase() const {
   SC_CHECK(false, "a state has a phase");
 }
 
+// A lost node whose work another has taken over does not train, although the plan names it.
+int Job::training_nodes() const {
+  return static_cast<int>(std::ranges::count_if(step_.nodes, [&](int node) { return machines_.up(node); }));
+}
+
 // Training enters no bucket yet: only later it is known whether it counts.
 void Job::spend(Phase phase, Duration time) {
   if (time == Duration::zero()) return;
@@ -220,7 +226,7 @@ void Job::spend(Phase phase, Duration time) {
   const TimelineRow row = {.phase = phase,
                            .start = now_ - time,
                            .end = now_,
-                           .nodes = phase == Phase::kTraining ? held_ : up,
+                           .nodes = phase == Phase::kTraining ? training_nodes() : up,
                            .samples = progress_.samples,
                            .cause = failed ? cause_ : -1,
                            .node = failed ? node_ : -1};

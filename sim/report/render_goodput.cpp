@@ -10,6 +10,7 @@
 #include "base/json.hpp"
 #include "base/text.hpp"
 #include "base/utf8.hpp"
+#include "base/wrapped_text.hpp"
 #include "sim/report/goodput_report.hpp"
 #include "sim/report/text_lines.hpp"
 
@@ -185,9 +186,10 @@ std::string inputs_of(const GoodputReport& report) {
   std::string out = fmt::format("\n  inputs that dominate, {}and where they are from\n",
                                 tried ? "how samples/s would change, " : "");
   for (const GoodputInput& input : report.inputs) {
-    out += fmt::format("  {} = {}", input.name, input.value);
-    if (tried) out += fmt::format("; half of it {}, twice {}", change(input.half), change(input.twice));
-    out += fmt::format("\n    {}\n", input.source);
+    std::string line = fmt::format("{} = {}", input.name, input.value);
+    if (tried) line += fmt::format("; half of it {}, twice {}", change(input.half), change(input.twice));
+    out += wrapped_text("  ", "    ", line);
+    out += wrapped_text("    ", "    ", input.source);
   }
   return out;
 }

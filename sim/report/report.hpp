@@ -129,7 +129,7 @@ struct FaultReport {
 struct Report {
   std::string scenario;  // the path as given
   std::string name;
-  std::string headline;  // "tp 8 · pp 8 · dp 16 · interleaved-1f1b x2"
+  std::string headline;  // "tp 8 · sp · pp 8 · dp 16 · mb 2 · interleaved-1f1b x2 · recompute full"
   int gpus = 0;
   std::int64_t samples = 0;   // per iteration
   std::int64_t tokens = 0;    // per iteration

@@ -304,9 +304,10 @@ std::string render_schedule_text(const ScheduleView& view, const PictureOptions&
   const Duration column = column_of(view, options.width);
   const std::vector<int> live = peak_in_flight(view.schedule);
   const std::string chunks = shape.chunks > 1 ? fmt::format(", {} chunks", shape.chunks) : "";
-  std::string out = fmt::format("{}   {} stages{}, {} micro-batches   {}                 one column = {}\n",
-                                view.schedule.name, shape.ranks, chunks, shape.micro_batches, cost_line(view),
-                                time_in(unit_of(shortest_pass(view)), column));
+  std::string out =
+      fmt::format("{}   {}{}, {}   {}                 one column = {}\n", view.schedule.name,
+                  counted(shape.ranks, "stage"), chunks, counted(shape.micro_batches, "micro-batch"),
+                  cost_line(view), time_in(unit_of(shortest_pass(view)), column));
   const std::size_t digits = std::to_string(shape.ranks - 1).size();
   for (std::size_t rank = 0; rank < view.play.ranks.size(); ++rank) {
     out += fmt::format("rank {:>{}}  {}   live {}\n", rank, digits,

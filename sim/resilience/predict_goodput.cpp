@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <string>
 #include <utility>
 #include <variant>
 
@@ -128,8 +129,23 @@ std::vector<TimelineRow> with_whole_stalls(const std::vector<TimelineRow>& rows)
   return whole;
 }
 
+// Names of the nodes in a trace whose nodes the job has in their order (processes/trace_replay.hpp): neither
+// drawn from more servers nor more than the job has. Empty: nodes have numbers.
+std::vector<std::string> traced_names(const FailureSpec& spec, int nodes) {
+  for (const FailureProcess& process : spec.processes) {
+    const auto* replay = std::get_if<TraceReplay>(&process.law);
+    if (replay == nullptr || replay->servers) continue;
+    const Trace& trace = replay->trace;
+    if (trace.form == TraceForm::kFaults || std::ssize(trace.nodes) <= nodes) return trace.nodes;
+  }
+  return {};
+}
+
 // Stalls row by row; training from stall to stall, checkpoints among it.
-std::vector<GoodputEvent> events_of(const GoodputResult& result) {
+std::vector<GoodputEvent> events_of(const GoodputResult& result, const std::vector<std::string>& names) {
+  const auto name_of = [&](std::int32_t node) {
+    return node < std::ssize(names) ? names[static_cast<std::size_t>(node)] : std::to_string(node);
+  };
   std::vector<GoodputEvent> events;
   int trained_on = -1;
   for (const TimelineRow& row : with_whole_stalls(result.timeline)) {
@@ -146,7 +162,7 @@ std::vector<GoodputEvent> events_of(const GoodputResult& result) {
     if (row.phase == Phase::kDetect && row.cause >= 0) {
       const auto cause = static_cast<std::size_t>(row.cause);
       what = fmt::format("{}{}: {}; {} samples so far", result.cause_names.at(cause),
-                         row.node >= 0 ? fmt::format(" on node {}", row.node) : "", what,
+                         row.node >= 0 ? " on node " + name_of(row.node) : "", what,
                          with_thousands(row.samples));
     }
     events.push_back({.time = row.start, .what = std::move(what)});
@@ -265,7 +281,7 @@ GoodputReport report_of(const GoodputJob& job, const FailureSpec& spec, const Go
   }
   report.shapes = job.shapes.asked();
   report.plan = ran.setup.description;
-  if (options.timeline) report.timeline = events_of(ran.result);
+  if (options.timeline) report.timeline = events_of(ran.result, traced_names(spec, ran.setup.nodes));
   return report;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <span>
 #include <string>
 #include <string_view>
@@ -306,17 +307,48 @@ std::optional<Scenario> Reader::read() {
   return std::move(scenario_);
 }
 
+// Other files of ours and of the field, by a key at their top; the first that is there counts.
+struct OtherFile {
+  const char* key;
+  const char* is;
+  const char* way_out;
+};
+constexpr OtherFile kOtherFiles[] = {
+    {"stagecraft_profile", "a cost profile",
+     "`stagecraft calibrate show FILE` shows it; a scenario names it as `profile`"},
+    {"format", "a file of published measurements", "`stagecraft validate FILE` predicts them"},
+    {"model_type", "a config.json of Hugging Face",
+     "`stagecraft import hf FILE` reads it; a scenario names it as `model`"},
+    {"zero_optimization", "a configuration of DeepSpeed", "`stagecraft import deepspeed FILE` reads it"},
+    {"train_batch_size", "a configuration of DeepSpeed", "`stagecraft import deepspeed FILE` reads it"},
+    {"traceEvents", "a trace",
+     "`stagecraft import kineto FILE` reads it; `stagecraft diff` compares with it"},
+    {"family", "a model", "a scenario names it as `model`"},
+    {"device", "a node", "a scenario names it as `cluster.node`"},
+    {"collective_efficiency", "a fabric", "a scenario names it as `cluster.fabric`"},
+    {"fused_kernels", "a preset of software", "a scenario names it as `options.software`"}};
+
+Diagnostic no_scenario(const YamlNode& root, const std::string& source) {
+  Diagnostic diagnostic{.code = "not-a-scenario",
+                        .where = {.file = source, .line = 1, .column = 1},
+                        .path = {},
+                        .message = "this is not a scenario: the key `stagecraft: 1` is missing",
+                        .hint = root.find("model") != nullptr ? "write that key at its top" : "",
+                        .notes = {}};
+  const auto found = std::ranges::find_if(
+      kOtherFiles, [&](const OtherFile& other) { return root.find(other.key) != nullptr; });
+  if (found == std::end(kOtherFiles)) return diagnostic;
+  diagnostic.message = fmt::format("this is {}, not a scenario", found->is);
+  diagnostic.hint = found->way_out;
+  return diagnostic;
+}
+
 }  // namespace
 
 std::optional<Scenario> read_scenario(const YamlNode& root, const std::string& source, const fs::path& folder,
                                       Library& library, Diagnostics& diagnostics) {
   if (root.find("stagecraft") == nullptr) {
-    diagnostics.error({.code = "not-a-scenario",
-                       .where = {.file = source, .line = 1, .column = 1},
-                       .path = {},
-                       .message = "this is not a scenario: the key `stagecraft: 1` is missing",
-                       .hint = {},
-                       .notes = {}});
+    diagnostics.error(no_scenario(root, source));
     return std::nullopt;
   }
   if (looks_like_sweep(root)) {

@@ -69,7 +69,15 @@ TEST(Suggest, NamesTheNearestOrListsAFewOrSaysNothing) {
   EXPECT_EQ(suggest("network", {}), "");
   const std::vector<std::string> nodes{"dgx-h100", "dgx-a100-40gb", "dgx-a100-80gb", "dgx-a1000"};
   EXPECT_EQ(suggest("dgx-a100", nodes), "did you mean 'dgx-a100-40gb' or 'dgx-a100-80gb'?");
+  EXPECT_EQ(suggest("h100", nodes), "did you mean 'dgx-h100'?");
+  EXPECT_EQ(suggest("100", nodes), "one of dgx-h100, dgx-a100-40gb, dgx-a100-80gb, dgx-a1000");
   EXPECT_EQ(suggest("dgx", nodes), "one of dgx-h100, dgx-a100-40gb, dgx-a100-80gb, dgx-a1000");  // too many
+}
+
+TEST(Counted, HasTheNounInItsNumber) {
+  EXPECT_EQ(counted(1, "micro-batch"), "1 micro-batch");
+  EXPECT_EQ(counted(0, "micro-batch"), "0 micro-batches");
+  EXPECT_EQ(counted(8, "stage"), "8 stages");
 }
 
 TEST(Trimmed, LosesBlanksAtEitherEnd) {

@@ -190,6 +190,17 @@ TEST(MegatronArgv, RefusesWhatItCannotSplit) {
   EXPECT_NE(refusal("# nothing\n").find("holds no option of Megatron-LM"), std::string::npos);
 }
 
+TEST(MegatronArgv, SaysOnceWhatItDoesNotRead) {
+  Diagnostics words, none;
+  ASSERT_TRUE(read_megatron_text("my launcher here\n--num-layers 4\n", "job", {}, words).has_value());
+  ASSERT_EQ(words.items().size(), 1u);
+  EXPECT_EQ(render(words.items()[0]),
+            "job:1: warning: 3 words stand before the first option and are not read, 'my' first");
+  EXPECT_FALSE(read_megatron_text("[model]\nn_layers = 32\n", "job.toml", {}, none).has_value());
+  ASSERT_EQ(none.items().size(), 1u);
+  EXPECT_EQ(none.items()[0].code, "no-arguments");
+}
+
 TEST(MegatronFlags, AreNamedOnceAndInTheirCanonicalForm) {
   std::vector<std::string_view> names;
   for (const MegatronFlag& flag : megatron_flags()) {

@@ -191,6 +191,12 @@ class Errors(unittest.TestCase):
                 call()
             self.assertTrue(caught.exception.diagnostics[0]["message"])
 
+    def test_a_mistake_in_every_point_of_a_sweep_is_an_error_and_no_row(self):
+        with self.assertRaisesRegex(stagecraft.ScenarioError, "vary.trainin: is not a known key of any point"):
+            stagecraft.sweep({"stagecraft": 1, "base": ABSTRACT, "vary": {"trainin.global_batch_size": [8, 16]}}, jobs=1)
+        rows = stagecraft.sweep({"stagecraft": 1, "base": ABSTRACT, "vary": {"schedule": ["1f1b", "nope"]}}, jobs=1)
+        self.assertEqual([True, False], [row["feasible"] for row in rows])
+
     def test_an_error_survives_another_process(self):
         error = stagecraft.ScenarioError([{"code": "a", "message": "b", "hint": ""}])
         self.assertEqual(error.diagnostics, pickle.loads(pickle.dumps(error)).diagnostics)

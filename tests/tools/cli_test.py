@@ -1057,10 +1057,17 @@ class Answers(Case):
 
     def test_an_iteration_that_does_not_fit_says_where_room_is_priced(self):
         too_much = ["run", FLAGSHIP, "--set", "training.micro_batch_size=4"]
-        note = f"memory: `stagecraft memory {FLAGSHIP}` prices what would make it fit"
+        note = (f"memory: `stagecraft memory {FLAGSHIP}` prices changes that make room, `stagecraft search {FLAGSHIP}` looks for "
+                "plans that fit")
         said = lambda *words: " ".join(stagecraft(*words).stdout.split())
         self.assertIn(note, said(*too_much))
         self.assertNotIn(note, said(*too_much, "--quiet") + said(*too_much, "--json") + said("run", FLAGSHIP))
+
+    def test_a_job_that_no_change_makes_fit_is_sent_to_search(self):
+        sent = f"none of these changes fits; `stagecraft search {FLAGSHIP}` looks for plans that do\n"
+        too_large = ["--set", "parallelism.tensor=1", "--set", "parallelism.data=null", "--set", "training.global_batch_size=2048"]
+        self.assertTrue(stagecraft("memory", FLAGSHIP, *too_large).stdout.endswith(sent))
+        self.assertNotIn(sent, stagecraft("memory", FLAGSHIP, "--set", "training.micro_batch_size=4").stdout)
 
     def test_what_ifs_come_true(self):
         scenario = "scenarios/llama3-8b-64xA100.yaml"
@@ -1071,6 +1078,31 @@ class Answers(Case):
             ran = self.results(stagecraft("run", scenario, "--json", *changes))[0]
             self.assertEqual((what_if["peak_bytes"], what_if["iteration_time_s"]),
                              (ran["memory"]["peak_bytes"], ran["iteration_time_s"]), what_if["set"])
+
+    def test_documents_name_the_program_the_scenario_and_the_profile_that_made_them(self):
+        version = stagecraft("--version").stdout.split()[1]
+        origin = lambda document: [document.get(key) for key in ("stagecraft_version", "scenario_hash", "profile_hash")]
+        job = "scenarios/goodput/checkpoint-restart.yaml"
+        few = ["--set", "failures.repeats=1"]
+        of = {command: origin(self.results(stagecraft(*command.split(), job, *few, "--json"))[0])
+              for command in ("run", "check", "memory", "goodput")}
+        of["explain"] = origin(self.results(stagecraft("explain", job, "mfu", *few, "--json"))[0])
+        of["compare"] = origin(self.results(stagecraft("compare", job, job, *few, "--json"))[1])
+        self.assertEqual([of["run"]], [one for i, one in enumerate(of.values()) if one not in list(of.values())[:i]])
+        self.assertEqual(version, of["run"][0])
+        self.assertRegex(of["run"][1], "^[0-9a-f]{16}$")
+        self.assertRegex(of["run"][2], "^[0-9a-f]{16}$")
+        other = origin(self.results(stagecraft("run", job, "--set", "failures.repeats=2", "--json"))[0])
+        self.assertNotEqual(of["run"][1], other[1])
+        self.assertEqual(of["run"][2], other[2])
+        with tempfile.TemporaryDirectory() as folder:
+            edited = Path(folder) / "edited.yaml"
+            edited.write_text((SOURCE / "calibrate/profiles/a100-sxm4-80gb.yaml").read_text(encoding="utf-8") + "# edited\n",
+                              encoding="utf-8")
+            other = origin(self.results(stagecraft("run", job, *few, "--set", f"profile={edited}", "--json"))[0])
+        self.assertEqual(of["run"][1], other[1])
+        self.assertNotEqual(of["run"][2], other[2])
+        self.assertEqual([version, None], origin(self.results(stagecraft("run", PIPELINE, "--json"))[0])[::2])
 
     def test_every_key_of_a_result_is_explained(self):
         section = (SOURCE / "docs/reports.md").read_text(encoding="utf-8").split("## Keys of `run --json`")[1].split("\n## ")[0]
@@ -1392,6 +1424,23 @@ class Answers(Case):
         self.assert_refused(ran)
         self.assertIn(f"{PIPELINE}: error: cluster: the scenario has no cluster\n", ran.stderr)
 
+    def test_a_hint_to_leave_a_key_out_says_how_without_an_edit(self):
+        one_stage = ["check", FLAGSHIP, "--set", "parallelism.pipeline=1"]
+        ran = stagecraft(*one_stage)
+        self.assert_refused(ran)
+        hints = re.findall(r"  hint: (.*)", ran.stderr)
+        self.assertEqual(["leave `data` out to use what is left (--set parallelism.data=null)",
+                          "leave virtual_stages out, or use a pipeline of 2 or more (--set parallelism.virtual_stages=null)"], hints)
+        followed = [word for hint in hints for word in ("--set", hint.split("--set ")[1].rstrip(")"))]
+        self.assertEqual(DONE, stagecraft(*one_stage, *followed, "--set", "schedule=1f1b").returncode)
+
+    def test_a_plan_without_points_says_so(self):
+        plan = ("calibrate", "plan", PIPELINE, "--set", "cluster={node: dgx-h100, gpus: 4}")
+        said = "nothing to measure: the profiles have every shape, or the times are given\n"
+        for options, wanted in (((), said), (("--quiet",), "")):
+            ran = stagecraft(*plan, *options)
+            self.assertEqual((DONE, "", wanted), (ran.returncode, ran.stdout, ran.stderr))
+
     def test_refused_scenarios_take_no_points_of_others_away(self):
         good = stagecraft("calibrate", "plan", FLAGSHIP)
         self.assertEqual((DONE, ""), (good.returncode, good.stderr))
@@ -1445,6 +1494,21 @@ class Answers(Case):
         ran = stagecraft("validate", file, "--max-error", "0.001")
         self.assertEqual(NO, ran.returncode)
         self.assertIn(f"megatron_sc21: mean error {100 * scored['mape']:.3g} % is above 0.1 %\n", ran.stderr)
+
+    def test_validate_tells_sets_that_constants_were_fitted_on_from_others(self):
+        sets = ["calibrate/validation/megatron_sc21.yaml", "calibrate/validation/megatron_sc21_rest.yaml"]
+        fitted, held_out, pooled = (json.loads(line) for line in stagecraft("validate", *sets, "--json").stdout.splitlines())
+        self.assertEqual((False, True), (fitted["held_out"], held_out["held_out"]))
+        for score, pool in ((fitted, pooled["fitted"]), (held_out, pooled["held_out"])):
+            self.assertEqual((1, score["rows_scored"]), (pool["sets"], pool["rows"]))
+            self.assertAlmostEqual(score["mape"], pool["mape"], places=12)
+        said = stagecraft("validate", *sets, "--quiet").stdout
+        self.assertEqual(1, " ".join(said.split()).count(", some on these rows"))
+        self.assertEqual(1, " ".join(said.split()).count(", none on these rows (held out)"))
+        self.assertEqual([], [line for line in said.splitlines() if len(line) > 80])
+        self.assertIn(f"\nheld out: 1 set, {held_out['rows_scored']} rows: MAPE {100 * held_out['mape']:.1f} %, bias ", said)
+        alone = [json.loads(line) for line in stagecraft("validate", sets[1], sets[1], "--json").stdout.splitlines()][-1]
+        self.assertIsNone(alone["fitted"])
 
     def test_a_set_that_cannot_be_scored_passes_no_limit(self):
         rows = self.write("rows.yaml", "format: stagecraft.published/1\nset: none\nrows: []\n")

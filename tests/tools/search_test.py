@@ -53,6 +53,14 @@ class Search(unittest.TestCase):
         times = [plan["iteration_time_s"] for plan in answer["ranked"]]
         self.assertEqual(times, sorted(times))
 
+    def test_an_overlap_that_was_not_tried_is_named(self):
+        search = ["search", self.file, "--vary", "parallelism.tensor=2", "--vary", "parallelism.sequence_parallel"]
+        said = "--vary overlap.tensor=false,true"
+        text = lambda *words: " ".join(self.run_it(*words).stdout.split())
+        self.assertIn(said, text(*search[:-1], search[-1] + "=true"))
+        self.assertNotIn(said, text(*search[:-1], search[-1] + "=false"))
+        self.assertNotIn(said, text(*search[:-1], search[-1] + "=true", "--vary", "overlap.tensor=false,true"))
+
     def test_every_reason_has_an_example(self):
         rejected = self.document("--set", "model.hidden=16384")["rejected"]
         self.assertNotIn("", [reason["example"] for reason in rejected])

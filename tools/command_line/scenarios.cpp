@@ -7,6 +7,8 @@
 #include <iterator>
 #include <memory>
 #include <set>
+#include <string>
+#include <utility>
 
 #include "base/text_file.hpp"
 #include "sim/scenario/library.hpp"
@@ -34,6 +36,18 @@ std::vector<Diagnostic> each_warning_once(const std::vector<Diagnostic>& diagnos
     if (diagnostic.severity == Severity::kError || said.insert(render(diagnostic)).second)
       kept.push_back(diagnostic);
   return kept;
+}
+
+// Beside --set, a hint to leave a key of the file out says how that is done without an edit.
+Diagnostic with_set_null(Diagnostic diagnostic, const Arguments& arguments) {
+  if (arguments.all("set").empty() || diagnostic.where.file.starts_with("--")) return diagnostic;
+  const std::string key = diagnostic.path.substr(diagnostic.path.rfind('.') + 1);
+  for (const std::string& said : {std::string("it"), key, "`" + key + "`"})
+    if (!key.empty() && diagnostic.hint.find("leave " + said + " out") != std::string::npos) {
+      diagnostic.hint += fmt::format(" (--set {}=null)", diagnostic.path);
+      break;
+    }
+  return diagnostic;
 }
 
 struct Question {
@@ -88,7 +102,8 @@ std::string not_simulated(const std::string& file, const std::vector<std::string
 void print_diagnostics(const std::vector<Diagnostic>& all, const Arguments& arguments, Session& session,
                        std::string_view outcome) {
   if (all.empty()) return;
-  const std::vector<Diagnostic> diagnostics = each_warning_once(all);
+  std::vector<Diagnostic> diagnostics = each_warning_once(all);
+  for (Diagnostic& diagnostic : diagnostics) diagnostic = with_set_null(std::move(diagnostic), arguments);
   const auto errors = std::count_if(diagnostics.begin(), diagnostics.end(),
                                     [](const Diagnostic& d) { return d.severity == Severity::kError; });
   if (arguments.has("json") && errors > 0) {

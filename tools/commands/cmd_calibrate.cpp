@@ -221,6 +221,8 @@ int plan_command(const Arguments& arguments, Session& session) {
   for (const std::string& file : files)
     worst = std::max<int>(worst, add_to_plan(file, arguments, session, library, plan));
   print_plan(plan, arguments.has("json"), session);
+  if (worst == kDone && plan.points().empty() && !arguments.has("quiet"))
+    session.err << "nothing to measure: the profiles have every shape, or the times are given\n";
   return worst;
 }
 

@@ -6,6 +6,7 @@
 #include "base/text.hpp"
 #include "sim/diff/trace_diff.hpp"
 #include "sim/study/reasons.hpp"
+#include "tools/command_line/document_origin.hpp"
 #include "tools/command_line/scenarios.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/commands/kineto_traces.hpp"
@@ -112,7 +113,7 @@ int answer_diff(const Scenario& scenario, const std::string& file, const Argumen
   print_diagnostics(diagnostics.sorted(), arguments, session, "nothing was compared");
   if (!diff) return refusal;
   const bool json = arguments.has("json") || arguments.text("format") == "json";
-  session.out << (json ? render_json(*diff) + "\n" : render_text(*diff));
+  session.out << (json ? with_origin(render_json(*diff), scenario) + "\n" : render_text(*diff));
   return kDone;
 }
 

@@ -9,13 +9,14 @@
 
 #include "base/json.hpp"
 #include "base/text.hpp"
+#include "base/wrapped_text.hpp"
 #include "sim/explain/codes.hpp"
 #include "sim/explain/explain.hpp"
 #include "sim/explain/sensitivities.hpp"
 #include "sim/scenario/preset.hpp"
 #include "sim/study/reasons.hpp"
+#include "tools/command_line/document_origin.hpp"
 #include "tools/command_line/scenarios.hpp"
-#include "tools/command_line/wrapped_text.hpp"
 #include "tools/commands/commands.hpp"
 
 namespace stagecraft {
@@ -58,7 +59,7 @@ int list_figures(const Scenario& scenario, const std::vector<Figure>& figures, c
     json.begin_object().field("schema", "stagecraft.explain/1");
     json.field("scenario", std::string_view(scenario.source)).key("paths").begin_array();
     for (const Figure& figure : figures) json.value(std::string_view(figure.path));
-    session.out << json.end_array().end_object().str() << '\n';
+    session.out << with_origin(json.end_array().end_object().str(), scenario) << '\n';
     return kDone;
   }
   TextTable table({Align::kLeft, Align::kLeft});
@@ -118,7 +119,7 @@ void print_tree(const Asked& asked, const Explanation& tree, const Arguments& ar
   json.field("scenario", std::string_view(asked.scenario.source));
   write(json, tree, asked.depth);
   write_sensitivities(json, results);
-  session.out << json.end_object().str() << '\n';
+  session.out << with_origin(json.end_object().str(), asked.scenario) << '\n';
 }
 
 int explain_scenario(const Scenario& scenario, const std::vector<std::string>& paths,

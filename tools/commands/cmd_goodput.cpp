@@ -7,6 +7,7 @@
 
 #include "sim/resilience/predict_goodput.hpp"
 #include "sim/scenario/library.hpp"
+#include "tools/command_line/document_origin.hpp"
 #include "tools/command_line/scenarios.hpp"
 #include "tools/command_line/vary_option.hpp"
 #include "tools/commands/commands.hpp"
@@ -48,7 +49,7 @@ int print_one(const Scenario& scenario, const Arguments& arguments, Session& ses
   if (arguments.has("html")) write_page(arguments, report);
   if (!arguments.has("timeline")) report.timeline.clear();  // the page alone has asked for it
   if (arguments.has("json")) {
-    session.out << render_json(report) << '\n';
+    session.out << with_origin(render_json(report), scenario) << '\n';
   } else {
     session.out << render_text(report,
                                {.verbose = arguments.has("verbose"), .quiet = arguments.has("quiet")});
@@ -59,12 +60,11 @@ int print_one(const Scenario& scenario, const Arguments& arguments, Session& ses
 GoodputOutcome outcome_of(const Variant& variant, const GoodputOptions& options, Library& library) {
   GoodputOutcome outcome;
   Diagnostics diagnostics;
-  const std::optional<Scenario> scenario =
-      load_scenario(variant.file, variant.overrides, library, diagnostics);
+  outcome.scenario = load_scenario(variant.file, variant.overrides, library, diagnostics);
   outcome.diagnostics = diagnostics.sorted();
-  if (!scenario || diagnostics.has_errors()) return outcome;
+  if (!outcome.scenario || diagnostics.has_errors()) return outcome;
   try {
-    outcome.report = predict_goodput(*scenario, options);
+    outcome.report = predict_goodput(*outcome.scenario, options);
   } catch (const ScenarioError& error) {
     outcome.diagnostics = error.diagnostics();
   }
@@ -110,7 +110,8 @@ int print_comparison(const Arguments& arguments, Session& session) {
     session.out << picture;
   } else if (arguments.has("json")) {
     for (const GoodputOutcome& outcome : comparison.outcomes)
-      session.out << (outcome.report ? render_json(*outcome.report) : render_json(outcome.diagnostics))
+      session.out << (outcome.report ? with_origin(render_json(*outcome.report), *outcome.scenario)
+                                     : render_json(outcome.diagnostics))
                   << '\n';
   } else {
     session.out << render_text(comparison);

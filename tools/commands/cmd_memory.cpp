@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ostream>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include "models/fujii_memory.hpp"
 #include "sim/explain/memory_what_ifs.hpp"
 #include "sim/simulate.hpp"
+#include "tools/command_line/document_origin.hpp"
 #include "tools/command_line/require_fit.hpp"
 #include "tools/command_line/scenarios.hpp"
 #include "tools/commands/commands.hpp"
@@ -65,6 +67,12 @@ std::string what_if_table(const Answer& answer) {
   return "\n" + table.str(2);
 }
 
+bool needs_another_plan(const Answer& answer) {
+  const auto fits = [](const WhatIf& what_if) { return what_if.verdict != Verdict::kOutOfMemory; };
+  return answer.report.memory.verdict() == Verdict::kOutOfMemory && !answer.what_ifs.empty() &&
+         std::ranges::none_of(answer.what_ifs, fits);
+}
+
 void print_text(const Answer& answer, Session& session) {
   const MemoryLedger& memory = answer.report.memory;
   session.out << render_memory_text(answer.report);
@@ -72,6 +80,9 @@ void print_text(const Answer& answer, Session& session) {
       verdict_of(answer.estimate->total(), memory.capacity) != memory.verdict())
     session.out << "second opinion, " << estimate_line(*answer.estimate, memory.capacity);
   session.out << what_if_table(answer);
+  if (needs_another_plan(answer))
+    session.out << fmt::format("none of these changes fits; `stagecraft search {}` looks for plans that do\n",
+                               answer.report.scenario);
 }
 
 void write_estimate(JsonWriter& json, const FujiiEstimate& estimate, Bytes capacity) {
@@ -84,7 +95,7 @@ void write_estimate(JsonWriter& json, const FujiiEstimate& estimate, Bytes capac
       .end_object();
 }
 
-void print_json(const Answer& answer, Session& session) {
+void print_json(const Answer& answer, const Scenario& scenario, Session& session) {
   JsonWriter json;
   json.begin_object()
       .field("schema", "stagecraft.memory/1")
@@ -109,7 +120,7 @@ void print_json(const Answer& answer, Session& session) {
   json.end_array().key("warnings").begin_array();
   for (const std::string& warning : answer.report.warnings) json.value(std::string_view(warning));
   json.end_array().end_object();
-  session.out << json.str() << '\n';
+  session.out << with_origin(json.str(), scenario) << '\n';
 }
 
 // Keys of this scenario that affect memory but that the formulas ignore. The formulas assume 16-bit weights
@@ -170,7 +181,7 @@ int print_fujii(const Scenario& scenario, const Arguments& arguments, Session& s
     for (const Diagnostic& warning : scenario.warnings)
       json.value(std::string_view(warning.path + ": " + warning.message));
     json.end_array().end_object();
-    session.out << json.str() << '\n';
+    session.out << with_origin(json.str(), scenario) << '\n';
   } else {
     session.out << scenario.name << '\n' << estimate_line(*estimate, ledger.capacity);
     if (!not_read.empty()) session.out << "not read by these formulas: " << join(not_read, ", ") << '\n';
@@ -195,7 +206,7 @@ int memory_command(const Arguments& arguments, Session& session) {
     const MemoryLedger& memory = answer.report.memory;
     answer.what_ifs = memory_what_ifs(healthy, memory);
     if (arguments.has("json")) {
-      print_json(answer, own);
+      print_json(answer, scenario, own);
     } else {
       print_text(answer, own);
       if (!arguments.has("quiet")) print_diagnostics(scenario.warnings, arguments, own);

@@ -8,13 +8,15 @@
 #include <vector>
 
 #include "base/json.hpp"
+#include "base/text.hpp"
+#include "base/wrapped_text.hpp"
 #include "sim/explain/why.hpp"
 #include "sim/scenario/library.hpp"
 #include "sim/simulate.hpp"
 #include "sim/study/reasons.hpp"
+#include "tools/command_line/document_origin.hpp"
 #include "tools/command_line/require_fit.hpp"
 #include "tools/command_line/scenarios.hpp"
-#include "tools/command_line/wrapped_text.hpp"
 #include "tools/commands/assertions.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/commands/view_files.hpp"
@@ -37,8 +39,8 @@ std::optional<Why> why_of(const Scenario& scenario, const Report& report, const 
 
 // `reasons`: why the answer is no.
 std::string json_of(const Report& report, const std::optional<Why>& why,
-                    const std::vector<Diagnostic>& reasons) {
-  std::string document = render_json(report);
+                    const std::vector<Diagnostic>& reasons, const Scenario& scenario) {
+  std::string document = with_origin(render_json(report), scenario);
   if (!why && reasons.empty()) return document;
   JsonWriter json;
   json.begin_object();
@@ -57,12 +59,15 @@ std::string text_of(const Why& why) {
   return out;
 }
 
-// Adds a note about the command that prices changes to make the job fit; --require-fit has a hint of its own.
-void say_what_prices_room(const Scenario& scenario, Report& report) {
+// Adds a note about the commands that make the job fit, by one change or by another plan; --require-fit has a
+// hint of its own.
+void say_what_makes_it_fit(const Scenario& scenario, Report& report) {
   if (report.memory.verdict() != Verdict::kOutOfMemory) return;
   if (!std::holds_alternative<TransformerSpec>(scenario.model)) return;
-  report.warnings.push_back(
-      fmt::format("memory: `stagecraft memory {}` prices what would make it fit", scenario.source));
+  report.warnings.push_back(fmt::format(
+      "memory: `stagecraft memory {0}` prices changes that make room, `stagecraft search {0}` looks "
+      "for plans that fit",
+      scenario.source));
 }
 
 }  // namespace
@@ -79,9 +84,9 @@ int run_command(const Arguments& arguments, Session& session) {
     const std::optional<Why> why = why_of(scenario, report, arguments, own.data);
     const bool must_fit = arguments.has("require-fit");
     if (arguments.has("json")) {
-      own.out << json_of(report, why, reasons_against(scenario, report, must_fit)) << '\n';
+      own.out << json_of(report, why, reasons_against(scenario, report, must_fit), scenario) << '\n';
     } else {
-      if (!must_fit) say_what_prices_room(scenario, report);
+      if (!must_fit) say_what_makes_it_fit(scenario, report);
       if (arguments.has("quiet")) report.warnings.clear();
       own.out << render_text(report, arguments.has("verbose"));
       if (why) own.out << text_of(*why);
@@ -117,13 +122,13 @@ int check_command(const Arguments& arguments, Session& session) {
       for (const Diagnostic& warning : scenario.warnings)
         json.value(std::string_view(warning.path + ": " + warning.message));
       json.end_array().end_object();
-      own.out << json.str() << '\n';
+      own.out << with_origin(json.str(), scenario) << '\n';
     } else {
       const std::string context = plan.context > 1 ? fmt::format(" x context {}", plan.context) : "";
       const std::string expert = plan.expert > 1 ? fmt::format(", expert {}", plan.expert) : "";
-      own.out << fmt::format("{}: ok: {} GPUs, tensor {}{} x pipeline {} x data {}{}, {} micro-batches, {}\n",
-                             scenario.source, plan.gpus(), plan.tensor, context, plan.pipeline, plan.data,
-                             expert, plan.micro_batches, scenario.schedule.name);
+      own.out << fmt::format("{}: ok: {}, tensor {}{} x pipeline {} x data {}{}, {}, {}\n", scenario.source,
+                             counted(plan.gpus(), "GPU"), plan.tensor, context, plan.pipeline, plan.data,
+                             expert, counted(plan.micro_batches, "micro-batch"), scenario.schedule.name);
       if (!arguments.has("quiet")) print_diagnostics(scenario.warnings, arguments, own);
     }
     return kDone;

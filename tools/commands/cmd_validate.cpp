@@ -127,8 +127,9 @@ void print_all(const std::vector<SetScore>& scores, const Call& call) {
   const bool several = std::ranges::count_if(scores, [](const SetScore& s) { return !s.rows.empty(); }) > 1;
   if (!several) return;
   const PooledIntervals pooled = pool_intervals(scores);
-  call.arguments.has("json") ? print_pooled_json(pooled, call.session.out)
-                             : print_pooled_text(pooled, call.session.out);
+  const ErrorsByFit errors = errors_by_fit(scores, call.data);
+  call.arguments.has("json") ? print_pooled_json(pooled, errors, call.session.out)
+                             : print_pooled_text(pooled, errors, call.session.out);
 }
 
 int score_files(const SetFabrics& fabrics, const Call& call) {

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <ostream>
 #include <span>
 
@@ -49,8 +50,9 @@ std::string known_as(const Schedule& schedule) {
 
 std::string sizes_of(const Schedule& schedule) {
   const PipelineShape& shape = schedule.shape;
-  return fmt::format("{} ranks, {} stages, {} micro-batches", shape.ranks, schedule.stages(),
-                     shape.micro_batches);
+  return join(std::array{counted(shape.ranks, "rank"), counted(schedule.stages(), "stage"),
+                         counted(shape.micro_batches, "micro-batch")},
+              ", ");
 }
 
 void print_json(const Schedule& schedule, const Arguments& arguments, Session& session) {

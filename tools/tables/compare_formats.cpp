@@ -7,9 +7,10 @@
 #include "base/check.hpp"
 #include "base/json.hpp"
 #include "base/text.hpp"
+#include "base/wrapped_text.hpp"
 #include "sim/study/reasons.hpp"
 #include "sim/study/row_columns.hpp"
-#include "tools/command_line/wrapped_text.hpp"
+#include "tools/command_line/document_origin.hpp"
 #include "tools/tables/compare_table.hpp"
 
 namespace stagecraft {
@@ -159,7 +160,8 @@ std::string render_json(const Comparison& comparison, std::size_t variant) {
     json.key("difference_s").null().key("moved").null();
   json.end_object();
   // The document of `run`, or of its errors, with these keys behind its own.
-  std::string document = outcome.report ? render_json(*outcome.report) : render_json(outcome.diagnostics);
+  std::string document = outcome.report ? with_origin(render_json(*outcome.report), *outcome.scenario)
+                                        : render_json(outcome.diagnostics);
   SC_CHECK(document.ends_with('}'), "a result is an object");
   document.back() = ',';
   return document + json.str().substr(1);

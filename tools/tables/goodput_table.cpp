@@ -9,9 +9,9 @@
 
 #include "base/json.hpp"
 #include "base/text.hpp"
+#include "base/wrapped_text.hpp"
 #include "base/yaml.hpp"
 #include "base/yaml_json.hpp"
-#include "tools/command_line/wrapped_text.hpp"
 
 namespace stagecraft {
 namespace {

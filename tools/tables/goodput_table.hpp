@@ -8,6 +8,7 @@
 #include "base/diagnostic.hpp"
 #include "sim/report/goodput_chart.hpp"
 #include "sim/report/goodput_report.hpp"
+#include "sim/scenario/scenario.hpp"
 #include "sim/study/compare.hpp"
 
 namespace stagecraft {
@@ -15,6 +16,7 @@ namespace stagecraft {
 struct GoodputOutcome {
   std::optional<GoodputReport> report = {};  // absent when it cannot run
   std::vector<Diagnostic> diagnostics = {};
+  std::optional<Scenario> scenario = {};  // absent when it did not load
 };
 
 struct GoodputComparison {

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/text.hpp"
+#include "base/wrapped_text.hpp"
 #include "sim/search/plan_figures.hpp"
-#include "tools/command_line/wrapped_text.hpp"
 #include "tools/tables/search_columns.hpp"
 
 namespace stagecraft {
@@ -70,10 +70,11 @@ class SearchText {
         answer_.result.ranked.begin(),
         answer_.result.ranked.begin() +
             static_cast<std::ptrdiff_t>(std::min(answer_.top, answer_.result.ranked.size())));
-    if (scaling.size() == 1) out += "\n" + table(best, Rows::kRanked) + headroom(best);
+    if (scaling.size() == 1)
+      out += "\n" + table(best, Rows::kRanked) + headroom(best) + overlap_not_tried(best);
     if (scaling.size() > 1)
       out += "\nbest plan of each number of GPUs\n" + table(scaling, Rows::kScaling) + headroom(scaling) +
-             speedups(scaling);
+             overlap_not_tried(scaling) + speedups(scaling);
     std::vector<RankedPlan> front = answer_.result.pareto;
     const std::size_t all = front.size();
     if (front.size() > kMostFront) front.resize(kMostFront);
@@ -123,6 +124,19 @@ class SearchText {
                         fmt::format("tight is over {:.0f} % of {}: --set 'assert.peak_memory=<= {} GiB' asks "
                                     "for headroom",
                                     kTightShare * 100, human(*least), static_cast<std::int64_t>(gib)));
+  }
+
+  // Not every software has this overlap, so that the usual space leaves it out.
+  [[nodiscard]] std::string overlap_not_tried(const std::vector<RankedPlan>& plans) const {
+    if (answer_.space.find("overlap.tensor") != nullptr) return "";
+    const bool might_gain = std::ranges::any_of(plans, [&](const RankedPlan& plan) {
+      const SearchPoint& at = plans_.point(plan);
+      return at.sequence_parallel && at.tensor > 1 && !answer_.plans.frames[at.frame].scenario.overlap.tensor;
+    });
+    if (!might_gain) return "";
+    return wrapped_text("", "  ",
+                        "not tried: overlap.tensor, which plans with sequence parallelism (sp) may gain from "
+                        "where their software has it (--vary overlap.tensor=false,true)");
   }
 
   [[nodiscard]] std::string counts() const {

@@ -322,9 +322,8 @@ std::string render_topology_text(const TopologyView& view, bool color) {
   const Cluster& cluster = view.cluster;
   const ClusterTotals sum = totals(cluster);
   const Shapes shapes = shapes_of(cluster);
-  std::string nodes = counted(static_cast<std::size_t>(sum.nodes), "node");
-  if (sum.domains != sum.nodes)
-    nodes += " in " + counted(static_cast<std::size_t>(sum.domains), "NVLink domain");
+  std::string nodes = counted(sum.nodes, "node");
+  if (sum.domains != sum.nodes) nodes += " in " + counted(sum.domains, "NVLink domain");
   std::string out = fmt::format("{}: {}, GPUs: {}, switches: {}, cables: {}\n", view.scenario.source, nodes,
                                 with_thousands(sum.gpus), with_thousands(sum.switches),
                                 with_thousands(static_cast<std::int64_t>(sum.cables)));

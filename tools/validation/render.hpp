@@ -1,6 +1,7 @@
 // What `validate` prints: a set for people, as JSON, and all of them as the page docs/validation.md.
 #pragma once
 
+#include <cstddef>
 #include <iosfwd>
 #include <optional>
 #include <string>
@@ -18,14 +19,24 @@ struct PooledIntervals {
 };
 [[nodiscard]] PooledIntervals pool_intervals(const std::vector<SetScore>& scores);
 
+// Errors of the sets on which constants of their profile were fitted, and of those that no fit has seen.
+struct SomeErrors {
+  std::size_t sets = 0;
+  std::vector<double> rows = {};
+};
+struct ErrorsByFit {
+  SomeErrors fitted, held_out;
+};
+[[nodiscard]] ErrorsByFit errors_by_fit(const std::vector<SetScore>& scores, const ScoreData& data);
+
 struct RenderOptions {
   bool quiet = false;
   bool attribute = false;
 };
 void print_set_text(const SetScore& score, const ScoreData& data, RenderOptions options, std::ostream& out);
 void print_set_json(const SetScore& score, const ScoreData& data, RenderOptions options, std::ostream& out);
-void print_pooled_text(const PooledIntervals& pooled, std::ostream& out);
-void print_pooled_json(const PooledIntervals& pooled, std::ostream& out);
+void print_pooled_text(const PooledIntervals& pooled, const ErrorsByFit& errors, std::ostream& out);
+void print_pooled_json(const PooledIntervals& pooled, const ErrorsByFit& errors, std::ostream& out);
 
 // The page, without ablation and leave-out tables.
 [[nodiscard]] std::string validation_page(const std::vector<SetScore>& scores, const ScoreData& data);
@@ -35,6 +46,7 @@ void print_pooled_json(const PooledIntervals& pooled, std::ostream& out);
 // Constants that were fitted on whole iterations: of its profile, and of its site.
 struct FittedCount {
   int profile = 0, site = 0;
+  bool on_this_set = false;  // some of them
 };
 [[nodiscard]] FittedCount fitted_constants_of(const SetScore& score, const ScoreData& data);
 

@@ -70,6 +70,19 @@ void write_attribution(const SetScore& score, JsonWriter& json) {
   json.end_array().end_object();
 }
 
+// Null where there are none.
+void write_errors(const char* key, const SomeErrors& errors, JsonWriter& json) {
+  json.key(key);
+  if (errors.rows.empty()) {
+    json.null();
+    return;
+  }
+  const ErrorSummary summary = summarise(errors.rows);
+  json.begin_object().field("sets", errors.sets).field("rows", errors.rows.size());
+  json.field("mape", summary.mean_absolute).field("bias", summary.bias);
+  json.field("median", summary.median_absolute).end_object();
+}
+
 }  // namespace
 
 void print_set_json(const SetScore& score, const ScoreData& data, RenderOptions options, std::ostream& out) {
@@ -83,6 +96,7 @@ void print_set_json(const SetScore& score, const ScoreData& data, RenderOptions 
   json.field("source", std::string_view(score.origin)).field("licence", std::string_view(score.licence));
   json.field("profile", std::string_view(score.profile)).key("fitted_constants").begin_object();
   json.field("profile", fitted.profile).field("site", fitted.site).end_object();
+  json.field("held_out", !fitted.on_this_set);
   json.field("rows_scored", score.rows.size())
       .field("mape", summary.mean_absolute)
       .field("bias", summary.bias);
@@ -98,12 +112,15 @@ void print_set_json(const SetScore& score, const ScoreData& data, RenderOptions 
   out << json.str() << '\n';
 }
 
-void print_pooled_json(const PooledIntervals& pooled, std::ostream& out) {
+void print_pooled_json(const PooledIntervals& pooled, const ErrorsByFit& errors, std::ostream& out) {
   JsonWriter json;
   json.begin_object().field("schema", "stagecraft.validation-intervals/1");
   json.field("coverage_90", pooled.now.share).field("median_width", pooled.now.median_width);
   json.field("coverage_90_left_out", pooled.left_out.share);
-  json.field("median_width_left_out", pooled.left_out.median_width).end_object();
+  json.field("median_width_left_out", pooled.left_out.median_width);
+  write_errors("fitted", errors.fitted, json);
+  write_errors("held_out", errors.held_out, json);
+  json.end_object();
   out << json.str() << '\n';
 }
 

@@ -2,14 +2,21 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdint>
 #include <ostream>
+#include <utility>
 
 #include "base/text.hpp"
+#include "base/wrapped_text.hpp"
 #include "calibrate/samples/statistics.hpp"
 #include "tools/validation/render.hpp"
 
 namespace stagecraft {
 namespace {
+
+void print_sentence(const std::string& text, std::ostream& out) {
+  out << wrapped_text("  ", "    ", text);
+}
 
 void print_rows(const SetScore& score, std::ostream& out) {
   TextTable table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight, Align::kLeft});
@@ -21,7 +28,8 @@ void print_rows(const SetScore& score, std::ostream& out) {
                row.covered() ? "" : "outside"});
   }
   out << table.str(2);
-  for (const SkippedRow& row : score.skipped) out << fmt::format("  {} skipped: {}\n", row.id, row.reason);
+  for (const SkippedRow& row : score.skipped)
+    print_sentence(fmt::format("{} skipped: {}", row.id, row.reason), out);
 }
 
 std::string peers_text(const SetScore& score, const ScoreData& data) {
@@ -35,9 +43,10 @@ std::string peers_text(const SetScore& score, const ScoreData& data) {
 void print_comparison(const SetScore& score, const ScoreData& data, std::ostream& out) {
   const NullModel null = score.null_model(false), bubble = score.null_model(true);
   if (null.rate > 0)
-    out << fmt::format("  null model: all FLOPs at {:.0f} TFLOP/s {}, with the bubble {}{}\n",
-                       null.rate / 1e12, percent(summarise(null.errors).mean_absolute),
-                       percent(summarise(bubble.errors).mean_absolute), peers_text(score, data));
+    print_sentence(fmt::format("null model: all FLOPs at {:.0f} TFLOP/s {}, with the bubble {}{}",
+                               null.rate / 1e12, percent(summarise(null.errors).mean_absolute),
+                               percent(summarise(bubble.errors).mean_absolute), peers_text(score, data)),
+                   out);
   const std::vector<RankCorrelation> by_gpus = score.ranks(true), by_model = score.ranks(false);
   if (const auto rank = mean_rank(by_model))
     out << fmt::format(
@@ -46,16 +55,19 @@ void print_comparison(const SetScore& score, const ScoreData& data, std::ostream
   out << fmt::format("  90 % intervals: {} of the rows inside, median width {}\n",
                      percent(score.coverage(), 0), percent(score.median_width()));
   const FittedCount fitted = fitted_constants_of(score, data);
-  out << fmt::format("  profile {}: {} constants fitted on whole iterations{}\n", score.profile,
-                     fitted.profile,
-                     fitted.site > 0 ? fmt::format(", {} more of this site", fitted.site) : "");
+  print_sentence(
+      fmt::format("profile {}: {} constants fitted on whole iterations{}, {}", score.profile, fitted.profile,
+                  fitted.site > 0 ? fmt::format(", {} more of this site", fitted.site) : "",
+                  fitted.on_this_set ? "some on these rows" : "none on these rows (held out)"),
+      out);
 }
 
 void print_ratios(const SetScore& score, std::ostream& out) {
   for (const RatioScore& ratio : score.ratios())
-    out << fmt::format("  ratio by {}: {} over {}: {:.3f} predicted, {:.3f} measured, {}\n", ratio.kind,
-                       ratio.second, ratio.first, ratio.predicted, ratio.measured,
-                       signed_percent(ratio.error()));
+    print_sentence(fmt::format("ratio by {}: {} over {}: {:.3f} predicted, {:.3f} measured, {}", ratio.kind,
+                               ratio.second, ratio.first, ratio.predicted, ratio.measured,
+                               signed_percent(ratio.error())),
+                   out);
 }
 
 void print_attribution(const SetScore& score, std::ostream& out) {
@@ -110,8 +122,21 @@ FittedCount fitted_constants_of(const SetScore& score, const ScoreData& data) {
     const bool here = constant.is_fitted_on(score.name);
     if (!constant.site) ++count.profile;
     if (constant.site && here) ++count.site;
+    count.on_this_set = count.on_this_set || here;
   }
   return count;
+}
+
+ErrorsByFit errors_by_fit(const std::vector<SetScore>& scores, const ScoreData& data) {
+  ErrorsByFit errors;
+  for (const SetScore& score : scores) {
+    if (score.rows.empty()) continue;
+    SomeErrors& some = fitted_constants_of(score, data).on_this_set ? errors.fitted : errors.held_out;
+    const std::vector<double> rows = score.errors();
+    some.rows.insert(some.rows.end(), rows.begin(), rows.end());
+    ++some.sets;
+  }
+  return errors;
 }
 
 PooledIntervals pool_intervals(const std::vector<SetScore>& scores) {
@@ -141,9 +166,9 @@ PooledIntervals pool_intervals(const std::vector<SetScore>& scores) {
 }
 
 void print_set_text(const SetScore& score, const ScoreData& data, RenderOptions options, std::ostream& out) {
-  out << fmt::format("{}   {}\n", score.name, score.title);
+  out << wrapped_text(score.name + "   ", "  ", score.title);
   if (!options.quiet && !score.origin.empty())
-    out << fmt::format("  {}{}\n", score.origin, score.licence.empty() ? "" : ", " + score.licence);
+    out << wrapped_text("  ", "  ", score.origin + (score.licence.empty() ? "" : ", " + score.licence));
   if (!options.quiet) print_rows(score, out);
   if (score.rows.empty()) {
     out << "  no row could be scored\n\n";
@@ -151,22 +176,34 @@ void print_set_text(const SetScore& score, const ScoreData& data, RenderOptions 
   }
   const ErrorSummary summary = score.summary();
   const ScoredRow& worst = score.rows[summary.worst];
-  out << fmt::format("  {} rows: MAPE {}, bias {:+.1f} %, median {}, worst {} ({:+.1f} %)\n", summary.rows,
-                     percent(summary.mean_absolute), summary.bias * 100, percent(summary.median_absolute),
-                     worst.id, worst.error() * 100);
+  print_sentence(fmt::format("{}: MAPE {}, bias {}, median {}, worst {} ({})",
+                             counted(static_cast<std::int64_t>(summary.rows), "row"),
+                             percent(summary.mean_absolute), signed_percent(summary.bias),
+                             percent(summary.median_absolute), worst.id, signed_percent(worst.error())),
+                 out);
   print_comparison(score, data, out);
   print_ratios(score, out);
   if (options.attribute) print_attribution(score, out);
   if (!options.quiet && !score.assumed.empty())
-    out << "  the source does not print: " << join(score.assumed, ", ") << '\n';
+    out << wrapped_text("  the source does not print: ", "    ", join(score.assumed, ", "));
   out << '\n';
 }
 
-void print_pooled_text(const PooledIntervals& pooled, std::ostream& out) {
-  out << fmt::format(
-      "90 % intervals of all rows: {} inside, median width {}; by residuals of the other sets {}, {}\n",
-      percent(pooled.now.share), percent(pooled.now.median_width), percent(pooled.left_out.share),
-      percent(pooled.left_out.median_width));
+void print_pooled_text(const PooledIntervals& pooled, const ErrorsByFit& errors, std::ostream& out) {
+  for (const auto& [name, some] :
+       {std::pair{"constants fitted on them", &errors.fitted}, {"held out", &errors.held_out}}) {
+    if (some->rows.empty()) continue;
+    const ErrorSummary summary = summarise(some->rows);
+    out << fmt::format("{}: {}, {}: MAPE {}, bias {}, median {}\n", name,
+                       counted(static_cast<std::int64_t>(some->sets), "set"),
+                       counted(static_cast<std::int64_t>(some->rows.size()), "row"),
+                       percent(summary.mean_absolute), signed_percent(summary.bias),
+                       percent(summary.median_absolute));
+  }
+  out << wrapped_text("90 % intervals of all rows: ", "  ",
+                      fmt::format("{} inside, median width {}; by residuals of the other sets {}, {}",
+                                  percent(pooled.now.share), percent(pooled.now.median_width),
+                                  percent(pooled.left_out.share), percent(pooled.left_out.median_width)));
 }
 
 }  // namespace stagecraft

@@ -25,7 +25,7 @@ std::string ranges(const std::vector<int>& numbers) {
 }
 
 // "3 x 4 nodes, 2 x 5": ascending sizes, equal ones together.
-std::string counted(const std::vector<int>& sizes) {
+std::string runs_of(const std::vector<int>& sizes) {
   std::map<int, int> counts;
   for (const int size : sizes) ++counts[size];
   std::vector<std::string> parts;
@@ -48,13 +48,13 @@ std::string stages(const Partition& partition, int layers) {
 
 std::string head(const OobleckPlan& plan) {
   std::string out = fmt::format(
-      "Oobleck: {} nodes of {} GPU{}, {} layers, {} micro-batches a step\n"
+      "Oobleck: {} of {}, {}, {} a step\n"
       "  the model needs {} node{}; {} failure{} at once {} survived: templates of {} to {} nodes\n"
       "  times by {}\n",
-      plan.nodes, plan.gpus_per_node, plan.gpus_per_node == 1 ? "" : "s", plan.layers, plan.micro_batches,
-      plan.range.min_nodes, plan.range.min_nodes == 1 ? "" : "s", plan.range.max_failures,
-      plan.range.max_failures == 1 ? "" : "s", plan.range.max_failures == 1 ? "is" : "are",
-      plan.range.min_nodes, plan.range.most_nodes,
+      counted(plan.nodes, "node"), counted(plan.gpus_per_node, "GPU"), counted(plan.layers, "layer"),
+      counted(plan.micro_batches, "micro-batch"), plan.range.min_nodes, plan.range.min_nodes == 1 ? "" : "s",
+      plan.range.max_failures, plan.range.max_failures == 1 ? "" : "s",
+      plan.range.max_failures == 1 ? "is" : "are", plan.range.min_nodes, plan.range.most_nodes,
       plan.simulated                          ? "simulation"
       : plan.rule == PipelineRule::kCorrected ? "the paper's equations, corrected"
                                               : "the paper's equations, as published");
@@ -132,7 +132,7 @@ std::string failures(const OobleckPlan& plan) {
                 ? "-"
                 : std::to_string(plan.pipelines.at(static_cast<std::size_t>(failure.pipeline)).nodes.size()),
             what_happens(failure),
-            counted(failure.sizes),
+            runs_of(failure.sizes),
             stood_by ? "-" : human(failure.reconfigure + failure.copy),
             failure.moved == Bytes{} ? "-" : human(failure.moved),
             std::to_string(failure.receivers),
@@ -161,7 +161,7 @@ std::string counts(const OobleckPlan& plan) {
   for (const PlannedCount& row : plan.counts)
     table.row({std::to_string(row.nodes), human(row.step),
                percent(to_seconds(plan.step) / to_seconds(row.step)), std::to_string(row.idle),
-               counted(row.sizes)});
+               runs_of(row.sizes)});
   return "\nThe best pipelines of fewer nodes (throughput: of the start)\n" + table.str(2);
 }
 

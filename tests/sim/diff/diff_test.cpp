@@ -232,16 +232,17 @@ TEST(TraceDiff, JsonPartsAddUpToTheIteration) {
   EXPECT_NEAR(families, json["measured"]["compute_s"].get<double>(), 1e-9);  // one stream: nothing overlaps
 }
 
-// A loss of 16 kernels that is one of 4 in the trace takes half the time, and each of them twice as long.
+// A loss of 16 kernels that is one of 4 in the trace: predicted to take twice the time, each of them half as long.
 TEST(TraceDiff, ARatioIsOfTheTimesThatDiffer) {
   DiffRow row{.name = "loss", .predicted = OpTotal{}, .measured = OpTotal{}};
   EXPECT_FALSE(row.ratio().has_value());
-  row.predicted->add(16, 2);
+  row.measured->add(4, 1);
   EXPECT_EQ(row.ratio(), 0.0);
   EXPECT_FALSE(row.ratio_of_one().has_value());
-  row.measured->add(4, 1);
-  EXPECT_EQ(row.ratio(), 0.5);
-  EXPECT_EQ(row.ratio_of_one(), 2.0);
+  row.predicted->add(16, 2);
+  EXPECT_EQ(row.difference(), 1.0);  // predicted too slow
+  EXPECT_EQ(row.ratio(), 2.0);
+  EXPECT_EQ(row.ratio_of_one(), 0.5);
   row.measured.reset();
   EXPECT_FALSE(row.ratio().has_value());
 }
@@ -257,7 +258,7 @@ TEST(TraceDiff, InJsonARatioIsOfTheTimesOfItsRowAndOfAProductsOne) {
       const auto& theirs = row["measured"];
       ASSERT_TRUE(ours.is_object() && theirs.is_object());
       EXPECT_EQ(row["ratio"] < 1, row["difference_s"] < 0);
-      EXPECT_NEAR(row["ratio"].get<double>(), theirs["time_s"].get<double>() / ours["time_s"].get<double>(),
+      EXPECT_NEAR(row["ratio"].get<double>(), ours["time_s"].get<double>() / theirs["time_s"].get<double>(),
                   1e-9);
       other_counts += ours["count"] != theirs["count"] ? 1 : 0;
     }

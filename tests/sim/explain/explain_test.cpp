@@ -209,5 +209,15 @@ TEST(Explanation, PrintsSoManyLevels) {
   EXPECT_THAT(render_text(tree, 2), HasSubstr("    t = 3.00 ms   [simulation: read off]\n"));
 }
 
+TEST(Explanation, FitsEightyColumns) {
+  const std::string words = "on the critical path of the iteration: send forward, then send backward";
+  EXPECT_EQ(render_text(leaf("breakdown_s.pipeline_comm before the last pass ends", Amount(7ms),
+                             {.kind = OriginKind::kSimulation, .text = words + ", many a time"}),
+                        1),
+            "breakdown_s.pipeline_comm before the last pass ends = 7.00 ms\n"
+            "    [simulation: on the critical path of the iteration: send forward, then send\n"
+            "    backward, many a time]\n");
+}
+
 }  // namespace
 }  // namespace stagecraft

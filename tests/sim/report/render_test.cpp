@@ -223,7 +223,7 @@ std::string picture(const PipelineShape& shape, const char* schedule, const Pict
 // Expectations: F0 B0 F1 B1 without a gap; a column is half the shortest pass.
 TEST(RenderSchedule, DrawsPassesAsLongAsTheyLast) {
   EXPECT_EQ(picture({.ranks = 1, .micro_batches = 2}, "1f1b", {}),
-            "1f1b   1 stages, 2 micro-batches   F 1 s, B 2 s                 one column = 0.5 s\n"
+            "1f1b   1 stage, 2 micro-batches   F 1 s, B 2 s                 one column = 0.5 s\n"
             "rank 0  0▁0▓▓▓1▁1▓▓▓   live 1\n"
             "        ▁ forward  ▓ backward  · idle                 digit: micro-batch (mod 10)\n"
             "makespan 6 s   ideal 6 s   bubble 0 s = 0.0 % over ideal, 0.0 % of rank time\n");

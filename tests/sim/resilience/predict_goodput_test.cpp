@@ -169,6 +169,28 @@ TEST(PredictGoodput, TellsTheDiaryOfTheFirstRepeatWhenAsked) {
   EXPECT_TRUE(predict_goodput(with(failing(2))).timeline.empty());
 }
 
+// The trace's third node is lost after an hour. Of a job that is drawn from more servers nobody knows the names.
+TEST(PredictGoodput, NamesTheNodesOfATraceInTheDiary) {
+  FailureSpec spec = failing(0);
+  TraceReplay replay;
+  replay.trace = {.form = TraceForm::kFaults,
+                  .rows = {{.time = hours(1), .event = TraceEvent::kFaultStart, .node = 2, .fault = 0},
+                           {.time = hours(2), .event = TraceEvent::kFaultEnd, .node = 2, .fault = 0}},
+                  .nodes = {"alpha", "beta", "gamma", "delta"}};
+  spec.processes[0].causes = {{.name = "fault", .severity = FailureSeverity::kNode, .detect = seconds(10)}};
+  spec.processes[0].law = replay;
+  const auto told = [](const FailureSpec& failures) {
+    std::string all;
+    for (const GoodputEvent& event : predict_goodput(with(failures), {.timeline = true}).timeline)
+      all += event.what + "\n";
+    return all;
+  };
+  EXPECT_THAT(told(spec), testing::HasSubstr("fault on node gamma: detect for 10.0 s"));
+  replay.servers = 4;
+  spec.processes[0].law = replay;
+  EXPECT_THAT(told(spec), testing::ContainsRegex("fault on node [0-3]: detect for 10.0 s"));
+}
+
 TEST(PredictGoodput, FallsWithTheFailureRate) {
   double before = 1;
   for (const double rate : {0.1, 1.0, 10.0, 100.0}) {

@@ -102,6 +102,23 @@ TEST(Scenario, OverridesAModelOfAnyFile) {
   }
 }
 
+TEST(Scenario, SaysWhatAFileIsThatIsNone) {
+  for (const auto& [file, is] :
+       {std::pair{"calibrate/profiles/a100-sxm4-80gb.yaml", "a cost profile"},
+        {"calibrate/validation/megatron_sc21.yaml", "a file of published measurements"},
+        {"tests/data/hf_config/gpt2.config.json", "a config.json of Hugging Face"},
+        {"tests/data/deepspeed/ds_config_fp16_z3.json", "a configuration of DeepSpeed"},
+        {"scenarios/models/gpt3-175b.yaml", "a model"},
+        {"scenarios/nodes/dgx-h100.yaml", "a node"},
+        {"scenarios/fabrics/example-torus.yaml", "a fabric"},
+        {"scenarios/software/fsdp2.yaml", "a preset of software"}}) {
+    Diagnostics diagnostics;
+    EXPECT_FALSE(load_scenario(kRoot / file, {}, repository_files(), diagnostics)) << file;
+    EXPECT_THAT(text_of(diagnostics.sorted()),
+                HasSubstr(std::string("this is ") + is + ", not a scenario\n  hint: "));
+  }
+}
+
 TEST(Scenario, SaysWhatIsWrongInTheModelFileItself) {
   EXPECT_THAT(read("stagecraft: 1\nmodel: ../tests/formats/hf_bad/several.json\n").messages,
               HasSubstr("hf_bad/several.json:1:1: error: num_attention_heads: is required, but not given"));
@@ -224,6 +241,10 @@ TEST(Scenario, NamesTheSectionOfAKeyThatStandsAlone) {
   EXPECT_THAT(said("tp=4"), HasSubstr("tp: " + unknown + "'parallelism.tensor'"));
   EXPECT_THAT(said("Global_Batch_Size=4"), HasSubstr(unknown + "'training.global_batch_size'?"));
   EXPECT_THAT(said("schedul=1f1b"), HasSubstr("schedul: " + unknown + "'schedule'?"));
+  EXPECT_THAT(said("fsdp=true"), HasSubstr(unknown + "'parallelism.zero_stage'?"));
+  EXPECT_THAT(said("parallelism.fsdp=true"), HasSubstr(unknown + "'zero_stage'?"));
+  EXPECT_THAT(said("cluster.bandwidth=400 Gb/s"), HasSubstr(unknown + "'cluster.node.nic_bandwidth'?"));
+  EXPECT_THAT(said("failures.mtbf=3 h"), HasSubstr(unknown + "'failures.process.rate_per_node_day'?"));
   // Other mistakes leave the sections that are there; several such keys do not hide each other.
   const Result wrong =
       read("stagecraft: 1\nmodel: none\npp: 2\nbatch_size: 8\ntraining: {recompute: full}\n");
@@ -232,7 +253,8 @@ TEST(Scenario, NamesTheSectionOfAKeyThatStandsAlone) {
 
 TEST(UsualNames, AreOfKeysThatThereAre) {
   Diagnostics diagnostics;
-  const auto tree = load_tree(kRoot / "scenarios/gpt3-175b-1024xA100.yaml", repository_files(), diagnostics);
+  const auto tree =
+      load_tree(kRoot / "scenarios/goodput/checkpoint-restart.yaml", repository_files(), diagnostics);
   ASSERT_TRUE(tree) << text_of(diagnostics.sorted());
   std::vector<std::string> ends;
   for (const std::string& path : known_keys(*tree, repository_files()))

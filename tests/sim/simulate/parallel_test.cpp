@@ -92,6 +92,24 @@ Scenario latency_free(int zero_stage) {
 
 // Rajbhandari et al. (arXiv 1910.02054), section 7: stages 1 and 2 move what plain data parallelism moves,
 // stage 3 half as much again; one micro-batch, weights and gradients of 2 bytes.
+TEST(Headline, TellsPlansApart) {
+  const auto headline = [](const std::string& training) {
+    return simulate(scenario_of("stagecraft: 1\nmodel: gpt-1.7b\ncluster: {node: dgx-a100-80gb, nodes: 1}\n"
+                                "parallelism: {tensor: 4, sequence_parallel: true}\n"
+                                "training: {global_batch_size: 16, " +
+                                training + "}\n"))
+        .headline;
+  };
+  EXPECT_EQ(headline("micro_batch_size: 1"), "tp 4 · sp · pp 1 · dp 2 · 1f1b");
+  EXPECT_EQ(headline("micro_batch_size: 4"), "tp 4 · sp · pp 1 · dp 2 · mb 4 · 1f1b");
+  EXPECT_EQ(headline("attention: unfused, recompute: selective"),
+            "tp 4 · sp · pp 1 · dp 2 · 1f1b · recompute selective");
+  EXPECT_EQ(headline("recompute: {granularity: selective, modules: [layernorm, mlp]}"),
+            "tp 4 · sp · pp 1 · dp 2 · 1f1b · recompute selective layernorm+mlp");
+  EXPECT_EQ(headline("recompute: {granularity: full, method: block, layers: 3}"),
+            "tp 4 · sp · pp 1 · dp 2 · 1f1b · recompute full block 3");
+}
+
 TEST(ZeroTraffic, IsThatOfThePaper) {
   const double plain = to_seconds(data_traffic(latency_free(0)));
   EXPECT_NEAR(to_seconds(data_traffic(latency_free(1))) / plain, 1, 1e-6);

@@ -84,6 +84,18 @@ TEST(Bamboo, DetectsALossBeforeTheShadowTakesOver) {
   EXPECT_EQ(account.causes.at(0).down, seconds(40 + 20));
 }
 
+// Four nodes until 325, three from 365 on, and a pipeline of two from 797.5 on.
+TEST(Bamboo, TheTimelineCountsNoLostNodeAmongThoseThatTrain) {
+  JobSpec job = job_of(2925);
+  job.timeline = true;
+  Bamboo policy(two_by_two());
+  std::vector<int> nodes;
+  for (const TimelineRow& row : run_job(job, made::history(4, {removal(325, 1, 40)}), policy).timeline)
+    if (row.phase == Phase::kTraining && (nodes.empty() || nodes.back() != row.nodes))
+      nodes.push_back(row.nodes);
+  EXPECT_THAT(nodes, testing::ElementsAre(4, 3, 2));
+}
+
 // Node 3, of the other pipeline, is known to be lost at 375, ten seconds after node 1.
 TEST(Bamboo, GoesOnOnceItKnowsOfEveryLoss) {
   const Account account = run(made::history(4, {removal(325, 1, 40), removal(345, 3, 30)}));

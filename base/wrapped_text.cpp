@@ -1,11 +1,9 @@
-#include "tools/command_line/wrapped_text.hpp"
+#include "base/wrapped_text.hpp"
 
 #include "base/utf8.hpp"
 
 namespace stagecraft {
 namespace {
-
-constexpr std::size_t kWidth = 80;
 
 // Where the last blank stands at which a line of so many columns may end; npos where there is none.
 std::size_t last_break(std::string_view text, std::size_t columns) {
@@ -22,8 +20,8 @@ std::size_t last_break(std::string_view text, std::size_t columns) {
 
 std::string wrapped_text(std::string_view head, std::string_view indent, std::string_view text) {
   std::string out, before(head);
-  while (utf8_count(before) + utf8_count(text) > kWidth) {
-    const std::size_t end = last_break(text, kWidth - utf8_count(before));
+  while (utf8_count(before) + utf8_count(text) > kTerminalWidth) {
+    const std::size_t end = last_break(text, kTerminalWidth - utf8_count(before));
     if (end == std::string_view::npos) break;
     out.append(before).append(text.substr(0, end)).append("\n");
     text.remove_prefix(end + 1);

@@ -1,0 +1,18 @@
+// What a JSON document was made from: the same values give the same document, byte for byte.
+#pragma once
+
+#include <string>
+
+#include "sim/scenario/scenario.hpp"
+
+namespace stagecraft {
+
+// The document, an object, with these keys behind its own:
+//
+//   stagecraft_version   of the program
+//   scenario_hash        of the scenario with its options and all defaults, whatever file it is from; orders and
+//                        traces count by their names
+//   profile_hash         of the text of its profile, of several devices one each; absent for abstract stages
+[[nodiscard]] std::string with_origin(std::string document, const Scenario& scenario);
+
+}  // namespace stagecraft
