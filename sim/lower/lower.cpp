@@ -127,7 +127,6 @@ Lowering::Stretch Lowering::stretch_of(const std::vector<Action>& actions) const
 }
 
 void Lowering::add_resources() {
-  constexpr int kStreams = 5;  // of a rank, at most
   for (int replica = 0; replica < options_.replicas; ++replica) {
     for (int rank = 0; rank < schedule_.shape.ranks; ++rank) {
       const int simulated = replica * schedule_.shape.ranks + rank;
@@ -136,19 +135,18 @@ void Lowering::add_resources() {
       const auto add = [&](ResourceKind kind, const char* name, int stream) {
         const bool yielding = yields && stream == 0;
         std::optional<std::int32_t> copy_of;
-        if (options_.replicas > 1) copy_of = kStreams * rank + stream;
+        if (options_.replicas > 1) copy_of = 4 * rank + stream;
         return builder_.add_resource({kind, simulated, name, yielding, copy_of});
       };
       ranks_.push_back({.compute = add(ResourceKind::kStream, "compute", 0),
-                        .data = add(ResourceKind::kStream, "data", 1),
-                        .send_next = add(ResourceKind::kStream, "send next", 2),
-                        .send_previous = add(ResourceKind::kStream, "send previous", 3),
+                        .send = add(ResourceKind::kConcurrent, "send", 1),
+                        .data = add(ResourceKind::kStream, "data", 2),
                         .replicas = {},
                         .last_compute = {},
                         .last_data = {},
                         .last_replicas = {}});
-      if (replicates_beside()) ranks_.back().replicas = add(ResourceKind::kStream, "replicas", 4);
-      copy_of_.resize(ranks_.back().replicas.value_or(ranks_.back().send_previous).index() + 1, replica);
+      if (replicates_beside()) ranks_.back().replicas = add(ResourceKind::kStream, "replicas", 3);
+      copy_of_.resize(ranks_.back().replicas.value_or(ranks_.back().data).index() + 1, replica);
       ranks_.back().done.resize(static_cast<std::size_t>(schedule_.shape.chunks * places_.copies()));
     }
   }
@@ -223,8 +221,8 @@ void Lowering::attach_bucket(int replica, int rank, const RankPass& pass, const 
   same.ready.push_back(segment.last);
 }
 
-Lowering::Handle Lowering::add_message(RankTasks& tasks, ResourceId stream, const Action& action,
-                                       std::size_t edge, Handle after) {
+Lowering::Handle Lowering::add_message(RankTasks& tasks, const Action& action, std::size_t edge,
+                                       Handle after) {
   Handle last = after;
   for (const Kind& step : message_steps(edge, action.pass == Pass::kForward)) {
     if (step.time == Duration::zero()) continue;
@@ -232,34 +230,29 @@ Lowering::Handle Lowering::add_message(RankTasks& tasks, ResourceId stream, cons
       last = compute_task(tasks, step, action.micro_batch);
       continue;
     }
-    const Handle message = task(stream, step, action.micro_batch);
+    const Handle message = task(tasks.send, step, action.micro_batch);
     builder_.add_dependency(last, message);
     last = message;
   }
   return last;
 }
 
-// Sends the output of a pass to the rank that needs it, and records when it arrives. Messages to one rank
-// queue, as NCCL runs them.
-void Lowering::send(int replica, int rank, const RankPass& pass, const PassTasks& added, Arrivals& arrivals) {
-  RankTasks& tasks = tasks_of(replica, rank);
+// Sends the output of a pass to the rank that needs it, and records when it arrives.
+void Lowering::send(RankTasks& tasks, const RankPass& pass, const PassTasks& added, Arrivals& arrivals) {
   const Action& action = pass.action;
   const std::size_t here = slot(action.stage, action.micro_batch);
-  const auto send_to = [&](std::int32_t stage, std::size_t edge) {
-    const int to = places_.rank_of(stage, places_.copy_of(action.micro_batch, micro_batches()));
-    const bool next = to == (rank + 1) % schedule_.shape.ranks;
-    return add_message(tasks, next ? tasks.send_next : tasks.send_previous, action, edge, added.last);
-  };
   switch (action.pass) {
     case Pass::kForward:
       arrivals.forward[here] = added;
-      arrivals.activation[here] =
-          action.stage + 1 < schedule_.stages() ? send_to(action.stage + 1, pass.place) : added.last;
+      arrivals.activation[here] = action.stage + 1 < schedule_.stages()
+                                      ? add_message(tasks, action, pass.place, added.last)
+                                      : added.last;
       break;
     case Pass::kBackward:
     case Pass::kInputGradient:
       arrivals.backward[here] = added;
-      arrivals.gradient[here] = action.stage > 0 ? send_to(action.stage - 1, pass.place - 1) : added.last;
+      arrivals.gradient[here] =
+          action.stage > 0 ? add_message(tasks, action, pass.place - 1, added.last) : added.last;
       break;
     case Pass::kWeightGradient:
     case Pass::kRecompute:
@@ -294,7 +287,7 @@ void Lowering::add_passes(int replica, int rank, int iteration, const Stretch& s
         tasks.done[pass.chunk] = added.last;
         if (pass.action.pass == Pass::kBackward) tasks.last_backward[pass.chunk] = tasks.backwards.size() - 1;
       }
-      send(replica, rank, pass, added, arrivals);
+      send(tasks, pass, added, arrivals);
     }
     i += count;
   }

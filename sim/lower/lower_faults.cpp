@@ -9,8 +9,7 @@ void Lowering::add_speeds() {
     const RankTasks& tasks = tasks_of(change.copy, change.rank);
     builder_.add_speed_change({.time = change.time, .resource = tasks.compute, .speed = change.speed});
     if (change.speed > 0) continue;
-    for (const ResourceId stream : {tasks.send_next, tasks.send_previous})
-      builder_.add_speed_change({.time = change.time, .resource = stream, .speed = 0});
+    builder_.add_speed_change({.time = change.time, .resource = tasks.send, .speed = 0});
     for (int copy = 0; copy < options_.replicas; ++copy) {
       const RankTasks& of_copy = tasks_of(copy, change.rank);
       builder_.add_speed_change({.time = change.time, .resource = of_copy.data, .speed = 0});

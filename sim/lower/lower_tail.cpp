@@ -162,7 +162,7 @@ void Lowering::step_post_validated() {
       }
       heard = norm;
       if (price.norm_message.total() > Duration::zero()) {
-        heard = task(tasks.send_next, kind_of(price.norm_message, BesideTask::kSendNorm));
+        heard = task(tasks.send, kind_of(price.norm_message, BesideTask::kSendNorm));
         builder_.add_dependency(norm, *heard);
       }
       add_step(r, rank, norm);

@@ -77,9 +77,7 @@ class Lowering {
 
   // The tasks of one copy of one pipeline rank.
   struct RankTasks {
-    ResourceId compute, data;
-    // Streams of messages to the next rank and to the one before.
-    ResourceId send_next, send_previous;
+    ResourceId compute, send, data;
     // Stream of the all-reduces over replicas of a shard, beside the data stream.
     std::optional<ResourceId> replicas;
     std::optional<Handle> last_compute, last_data, last_replicas;
@@ -138,9 +136,8 @@ class Lowering {
   void attach_bucket(int replica, int rank, const RankPass& pass, const PassPrice& bucket,
                      const PassTasks& segment);
   void attach_memory(std::span<const RankPass> together, const PassTasks& tasks);
-  void send(int replica, int rank, const RankPass& pass, const PassTasks& added, Arrivals& arrivals);
-  Handle add_message(RankTasks& tasks, ResourceId stream, const Action& action, std::size_t edge,
-                     Handle after);
+  void send(RankTasks& tasks, const RankPass& pass, const PassTasks& added, Arrivals& arrivals);
+  Handle add_message(RankTasks& tasks, const Action& action, std::size_t edge, Handle after);
   void connect(const Arrivals& arrivals);
   std::span<const PassPrice> buckets_beside(int rank, const RankPass& pass) const;
   bool recomputes_in(const RankPass& pass) const { return !recompute_pass_[pass.place]; }

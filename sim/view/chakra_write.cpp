@@ -117,7 +117,7 @@ class ChakraWriter {
       for (std::uint32_t t = program_.resource_begin[r]; t < program_.resource_begin[r + 1]; ++t) {
         rank_of_[t] = resource.rank;
         const bool follows = resource.kind == ResourceKind::kStream && t > program_.resource_begin[r];
-        if (follows && !is_message(program_, TaskId(t))) predecessors_[t].push_back(TaskId(t - 1));
+        if (follows) predecessors_[t].push_back(TaskId(t - 1));
       }
     }
     for (std::uint32_t t = 0; t < program_.task_count(); ++t)
@@ -216,13 +216,6 @@ class ChakraWriter {
     return nodes;
   }
 
-  // From the end of its pass: a trace's sends do not queue, so the wait of a message is part of its time.
-  [[nodiscard]] Duration time_of_message(TaskId message) const {
-    Duration ready{};
-    for (const TaskId before : predecessors_[message.index()]) ready = std::max(ready, timeline_.end[before]);
-    return timeline_.end[message] - ready;
-  }
-
   // The send stands where the message began.
   std::uint64_t receive(TaskId before, std::int32_t there, std::int32_t here, Bytes size) {
     const bool message = is_message(program_, before);
@@ -231,7 +224,7 @@ class ChakraWriter {
     const Node send{.name = "send: " + name,
                     .type = chakra::kSend,
                     .after = message ? sends_.at(before.value()) : std::vector{node_of_.at(before.value())},
-                    .micros = message ? microseconds(time_of_message(before)) : 0};
+                    .micros = message ? microseconds(timeline_.end[before] - timeline_.start[before]) : 0};
     (void)write_node(there, send, &sent);
     return write_node(here, {.name = "receive: " + name, .type = chakra::kReceive}, &sent);
   }
@@ -255,7 +248,7 @@ class ChakraWriter {
   const Program& program_;
   const Timeline& timeline_;
   std::vector<std::int32_t> rank_of_;              // by task
-  std::vector<std::vector<TaskId>> predecessors_;  // by task; of passes, the one before on its stream too
+  std::vector<std::vector<TaskId>> predecessors_;  // by task; includes the predecessor on its stream
   const MessageSizes sizes_;
   std::vector<File> files_;
   std::unordered_map<std::uint32_t, std::uint64_t> node_of_;             // by task

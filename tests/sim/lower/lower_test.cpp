@@ -240,34 +240,6 @@ TEST(Lower, TheCriticalPathIsNamedTaskByTask) {
   EXPECT_EQ(measure_critical_path(program, run(program)), expected);
 }
 
-// System: GPipe, p 2, m 3, F 1, B 2, messages of 3 s. They leave at 1, 4 and 7, so rank 1 runs F at 4, 7 and 10
-// and B from 11 to 17; their gradients leave at 13, 16 and 19, and the last B ends at 24.
-TEST(Lower, MessagesToOneRankQueue) {
-  const PipelineShape shape{.ranks = 2, .micro_batches = 3};
-  const Program program = lower(schedule_of("gpipe", shape), uniform_prices(shape, {.message = 3}), {});
-  EXPECT_EQ(run(program).makespan, 24s);
-}
-
-// System: 1F1B, p 3, m 4, F 1, B 2, messages of 3 s. The middle rank ends B0 at 16 and F2 at 17: its gradient is
-// on the way to one neighbour until 19, when the activation leaves for the other.
-TEST(Lower, MessagesToDifferentRanksDoNotQueue) {
-  const PipelineShape shape{.ranks = 3, .micro_batches = 4};
-  const Program program = lower(schedule_of("1f1b", shape), uniform_prices(shape, {.message = 3}), {});
-  const Timeline timeline = run(program);
-  const auto sent = [&](const char* name, std::int32_t micro_batch) -> Duration {
-    for (std::uint32_t t = 0; t < program.task_count(); ++t) {
-      const TaskId task(t);
-      if (program.resources[program.resource_of(task)].rank == 1 &&
-          program.micro_batch[task] == micro_batch && program.labels[program.label[task]].name == name)
-        return timeline.start[task];
-    }
-    ADD_FAILURE() << "no such message";
-    return {};
-  };
-  EXPECT_EQ(sent("send backward", 0), 16s);
-  EXPECT_EQ(sent("send forward", 2), 17s);
-}
-
 TEST(PassPrice, HidingTakesNoMoreThanThereIs) {
   PassPrice price = seconds(Category::kTensorComm, 3);
   EXPECT_EQ(price.hide(Category::kTensorComm, 2s), 2s);
