@@ -11,6 +11,7 @@
 #include "base/hash.hpp"
 #include "calibrate/profile/provenance.hpp"
 #include "models/operators.hpp"
+#include "sim/crowded_messages.hpp"
 #include "sim/lower_options.hpp"
 #include "sim/mixed_prices.hpp"
 #include "sim/op_families.hpp"
@@ -89,20 +90,21 @@ std::array<Duration, 2> interval(const Scenario& scenario, const Report& report)
   return interval_90(report.iteration_time, sigma);
 }
 
-// "recompute selective mlp+moe", "recompute full block 4": what differs from the granularity's default.
+// "recompute mlp+moe", "recompute full block 4": what differs from the granularity's default.
 std::string recompute_words(const RecomputeSpec& recompute) {
-  std::string words =
-      "recompute " + std::string(kRecomputeNames[static_cast<std::size_t>(recompute.granularity)]);
-  if (recompute.granularity == Recompute::kFull) {
-    const bool block = recompute.method == RecomputeMethod::kBlock;
+  const bool full = recompute.granularity == Recompute::kFull;
+  std::string words = "recompute";
+  if (full || recompute.modules == kCoreAttentionOnly) {
+    words += ' ' + std::string(kRecomputeNames[static_cast<std::size_t>(recompute.granularity)]);
+    const bool block = full && recompute.method == RecomputeMethod::kBlock;
     if (block) words += " block";
-    if (block || recompute.layers > 1) words += ' ' + std::to_string(recompute.layers);
-  } else if (recompute.modules != kCoreAttentionOnly) {
-    char between = ' ';
-    for (std::size_t i = 0; i < kRecomputeModuleNames.size(); ++i) {
-      if (!recompute.modules.has(static_cast<RecomputeModule>(i))) continue;
-      words += std::exchange(between, '+') + std::string(kRecomputeModuleNames[i]);
-    }
+    if (block || (full && recompute.layers > 1)) words += ' ' + std::to_string(recompute.layers);
+    return words;
+  }
+  char between = ' ';
+  for (std::size_t i = 0; i < kRecomputeModuleNames.size(); ++i) {
+    if (!recompute.modules.has(static_cast<RecomputeModule>(i))) continue;
+    words += std::exchange(between, '+') + std::string(kRecomputeModuleNames[i]);
   }
   return words;
 }
@@ -255,6 +257,8 @@ Report make_report(const Scenario& scenario, const Simulation& simulation, Memor
         "failures: an iteration is predicted without them; `stagecraft goodput` says what they leave of "
         "weeks");
   if (auto word = word_on_uneven_groups(scenario, simulation.prepared.plan))
+    report.warnings.push_back(std::move(*word));
+  if (auto word = word_on_crowded_messages(simulation.program, simulation.timeline))
     report.warnings.push_back(std::move(*word));
   if (report.mfu() > 1 || report.hfu() > 1)
     report.warnings.emplace_back(

@@ -419,8 +419,8 @@ TEST(BadModel, HasLatentAttentionWithoutItsNumbers) {
                           "model.latent_attention.nope_head_size: is required, but not given",
                           "model.latent_attention.rope_head_size: is required, but not given",
                           "model.latent_attention.value_head_size: is required, but not given",
-                          "model.latent_attention.rank: is not a known key (one of query_rank, kv_rank, "
-                          "nope_head_size, rope_head_size, value_head_size)"));
+                          "model.latent_attention.rank: is not a known key (did you mean 'query_rank' or "
+                          "'kv_rank'?)"));
 }
 
 TEST(BadModel, IsLargerThanOurIntegers) {

@@ -105,7 +105,7 @@ TEST(Headline, TellsPlansApart) {
   EXPECT_EQ(headline("attention: unfused, recompute: selective"),
             "tp 4 · sp · pp 1 · dp 2 · 1f1b · recompute selective");
   EXPECT_EQ(headline("recompute: {granularity: selective, modules: [layernorm, mlp]}"),
-            "tp 4 · sp · pp 1 · dp 2 · 1f1b · recompute selective layernorm+mlp");
+            "tp 4 · sp · pp 1 · dp 2 · 1f1b · recompute layernorm+mlp");
   EXPECT_EQ(headline("recompute: {granularity: full, method: block, layers: 3}"),
             "tp 4 · sp · pp 1 · dp 2 · 1f1b · recompute full block 3");
 }

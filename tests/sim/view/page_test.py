@@ -340,7 +340,7 @@ class Studies(Case):
             self.assertEqual(2, ran.returncode)
             self.assertIn(f"{file}: error: exists and is left as it is", ran.stderr)
             self.assertEqual("mine", file.read_text())
-        refused = run("validate", "--memory", "--html", file)
+        refused = run("validate", "--memory", "--html", self.folder / "new.html")
         self.assertEqual(2, refused.returncode)
         self.assertIn("--html shows predicted times beside measured ones", refused.stderr)
 
