@@ -23,6 +23,7 @@ std::optional<std::string> word_on_crowded_messages(const Program& program, cons
   };
   IdVector<LabelId, Last> last(program.labels.size());
   for (std::uint32_t r = 0; r < program.resources.size(); ++r) {
+    if (program.resources[ResourceId(r)].kind == ResourceKind::kStream) continue;  // one at a time
     for (std::uint32_t t = program.resource_begin[r]; t < program.resource_begin[r + 1]; ++t) {
       const TaskId task(t);
       if (!is_message[program.label[task]]) continue;

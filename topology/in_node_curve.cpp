@@ -69,7 +69,7 @@ std::optional<Curve> fitted(const HardwareProfile& profile, CollectiveKind kind,
   const CollectiveFit* low = nullptr;   // the largest size <= ranks
   const CollectiveFit* high = nullptr;  // the smallest size >= ranks
   for (const CollectiveFit& fit : profile.collectives) {
-    if (fit.kind != kind || fit.nodes != 1 || algorithm_name(fit.algorithm) != algorithm) continue;
+    if (fit.kind != kind || fit.nodes != 1 || fit.algorithm != algorithm) continue;
     if (fit.ranks <= ranks && (low == nullptr || fit.ranks > low->ranks)) low = &fit;
     if (fit.ranks >= ranks && (high == nullptr || fit.ranks < high->ranks)) high = &fit;
   }
