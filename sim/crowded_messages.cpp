@@ -31,8 +31,7 @@ std::optional<std::string> word_on_crowded_messages(const Program& program, cons
       if (before.resource == r && timeline.start[task] < before.end)
         return fmt::format(
             "network: messages of {} from pipeline rank {} are under way to the same rank at once, each at "
-            "full "
-            "speed; on one link they take longer: try `network: flow`",
+            "full speed; on one link they take longer: try `network: flow`",
             human(program.duration[task]), program.resources[ResourceId(r)].rank);
       before = {.resource = r, .end = timeline.end[task]};
     }
