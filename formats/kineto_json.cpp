@@ -516,9 +516,9 @@ std::optional<Duration> microseconds(const std::string& decimal) {
 std::optional<KinetoEvents> read_kineto_events(std::istream& in, const std::string& name,
                                                Diagnostics& diagnostics) {
   LineCounter counter(in);
-  std::istream counted(&counter);
+  std::istream stream(&counter);
   KinetoHandler handler(counter, name, diagnostics);
-  (void)nlohmann::json::sax_parse(counted, &handler);  // the handler has reported mistakes
+  (void)nlohmann::json::sax_parse(stream, &handler);  // the handler has reported mistakes
   return handler.result();
 }
 
