@@ -1,8 +1,7 @@
 // A note on messages that are under way together from one pipeline rank to the same other.
 //
-// A closed-form message takes as long as it does alone, whatever else is on its link: a pipeline's order is known
-// by such times. Where messages outlast the passes between them they would queue or share the link, and the
-// iteration is longer than predicted.
+// A closed-form message takes as long as it does alone, whatever else is on its link. Where messages outlast
+// the passes between them they would queue or share the link, and the iteration is longer than predicted.
 #pragma once
 
 #include <optional>

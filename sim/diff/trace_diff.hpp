@@ -1,7 +1,7 @@
 // Differences between a prediction and a trace of the same rank.
 //
-//   difference  predicted minus measured, per iteration: positive where the prediction is too slow, as the errors of
-//               `validate`
+//   difference  predicted minus measured, per iteration: positive where the prediction is too slow, as the
+//               errors of `validate`
 //   source      the prediction: sim/diff/rank_ops.hpp; the trace: formats/kineto.hpp
 #pragma once
 

@@ -43,7 +43,7 @@ std::string machines_of(const GoodputReport& report) {
   std::string text = report.gpus > 0 ? fmt::format("{} GPUs on ", with_thousands(report.gpus)) : "";
   text +=
       with_thousands(report.nodes - report.spares) + (report.nodes - report.spares == 1 ? " node" : " nodes");
-  if (report.spares > 0) text += fmt::format(" and {} spare{}", report.spares, report.spares == 1 ? "" : "s");
+  if (report.spares > 0) text += " and " + counted(report.spares, "spare");
   return text;
 }
 

@@ -47,8 +47,8 @@ bool has_hosts(const CheckpointSpec& spec, const CheckpointedJob& job, Diagnosti
   if (spec.copies <= job.nodes) return true;
   diagnostics.error({.code = "policy-constraint",
                      .path = "failures.checkpoint.copies",
-                     .message = fmt::format("{} hosts are to hold each shard, and the job has {} node{}",
-                                            spec.copies, job.nodes, job.nodes == 1 ? "" : "s"),
+                     .message = fmt::format("{} hosts are to hold each shard, and the job has {}",
+                                            spec.copies, counted(job.nodes, "node")),
                      .hint = job.nodes > 1 ? "use fewer copies, or mode: async" : "use mode: async"});
   return false;
 }

@@ -106,7 +106,7 @@ void advise_spares(const FailureSpec& spec, const GoodputRun& ran, GoodputReport
   if (pool == ran.setup.spares || (pool == 0 && unavailable_share(spec, working) <= 0)) return;
   const PolicyKind kind = spec.policy.kind;
   const bool has_spares = kind == PolicyKind::kHotSpares || kind == PolicyKind::kElastic;
-  const std::string spares = fmt::format("{} spare{}", pool, pool == 1 ? "" : "s");
+  const std::string spares = counted(pool, "spare");
   report.advice.spares = pool;
   report.advice.spares_how =
       has_spares ? "keep " + spares : "hot-spares or elastic with " + spares + " would cover what fails";
@@ -153,8 +153,7 @@ std::vector<GoodputEvent> events_of(const GoodputResult& result, const std::vect
     if (row.phase == Phase::kTraining) {
       if (row.nodes == trained_on) continue;
       trained_on = row.nodes;
-      events.push_back({.time = row.start,
-                        .what = fmt::format("training on {} node{}", row.nodes, row.nodes == 1 ? "" : "s")});
+      events.push_back({.time = row.start, .what = "training on " + counted(row.nodes, "node")});
       continue;
     }
     trained_on = -1;

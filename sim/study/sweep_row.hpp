@@ -6,7 +6,8 @@
 //
 //   sweep     hash of all that decides the rows: the base with its overrides, what varies, the files that
 //             these name, the seed
-//   hash      of the resolved scenario and its files; null where it does not resolve. Points of one hash have one result
+//   hash      of the resolved scenario and its files; null where it does not resolve. Points of one hash
+//             have one result
 //   goodput   the document of `goodput --json`, where the scenario has `failures`
 //   feasible  it ran, fits into memory and keeps what `assert` promises. Else `reasons` says why not: what
 //             could not be resolved, what is missed; what ran has its figures all the same

@@ -1,6 +1,7 @@
 #include "tools/command_line/document_origin.hpp"
 
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/check.hpp"
@@ -20,15 +21,19 @@ std::vector<std::string> profile_hashes(const Scenario& scenario) {
 
 }  // namespace
 
+std::string with_keys(std::string document, std::string_view more) {
+  SC_CHECK(document.ends_with('}') && more.starts_with('{'), "both are objects");
+  document.back() = ',';
+  return document.append(more.substr(1));
+}
+
 std::string with_origin(std::string document, const Scenario& scenario) {
   JsonWriter json;
   json.begin_object().field("stagecraft_version", STAGECRAFT_VERSION);
   json.field("scenario_hash", std::string_view(StableHash().add(std::string_view(to_yaml(scenario))).hex()));
   const std::vector<std::string> hashes = profile_hashes(scenario);
   if (!hashes.empty()) json.field("profile_hash", std::string_view(join(hashes, ", ")));
-  SC_CHECK(document.ends_with('}'), "a document is an object");
-  document.back() = ',';
-  return document + json.end_object().str().substr(1);
+  return with_keys(std::move(document), json.end_object().str());
 }
 
 }  // namespace stagecraft

@@ -2,10 +2,14 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "sim/scenario/scenario.hpp"
 
 namespace stagecraft {
+
+// A JSON object with the keys of another behind its own; both have some.
+[[nodiscard]] std::string with_keys(std::string document, std::string_view more);
 
 // The document, an object, with these keys behind its own:
 //

@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "base/text.hpp"
 #include "base/text_file.hpp"
 #include "sim/scenario/library.hpp"
 #include "tools/command_line/ordered_answers.hpp"
@@ -115,8 +116,7 @@ void print_diagnostics(const std::vector<Diagnostic>& all, const Arguments& argu
     session.err << render(diagnostic, excerpts ? source_line(diagnostic.where) : std::string()) << '\n';
   }
   if (errors > 0) {
-    session.err << fmt::format("{} error{}{}{}\n", errors, errors == 1 ? "" : "s",
-                               outcome.empty() ? "" : ", ", outcome);
+    session.err << fmt::format("{}{}{}\n", counted(errors, "error"), outcome.empty() ? "" : ", ", outcome);
   }
 }
 

@@ -4,6 +4,7 @@
 #include <optional>
 #include <ostream>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -46,8 +47,7 @@ std::string json_of(const Report& report, const std::optional<Why>& why,
   json.begin_object();
   if (!reasons.empty()) write_reasons(json, reasons);
   if (why) write(json.key("why"), *why);
-  document.back() = ',';  // of the object: more keys follow
-  return document + json.end_object().str().substr(1);
+  return with_keys(std::move(document), json.end_object().str());
 }
 
 // The text, aligned with the heads of the report's lines.

@@ -91,8 +91,7 @@ int score_memory_of(const PublishedSet& set, Library& library, const Call& call)
   }
   if (call.limit == HUGE_VAL) return kDone;
   const int wrong = scores.wrong_verdicts();
-  if (wrong > 0)
-    call.session.err << fmt::format("{}: {} wrong verdict{}\n", set.name, wrong, wrong == 1 ? "" : "s");
+  if (wrong > 0) call.session.err << fmt::format("{}: {}\n", set.name, counted(wrong, "wrong verdict"));
   return within_limit(set, scores.summary().mean_absolute, call) && wrong == 0 ? kDone : kAnswerIsNo;
 }
 

@@ -109,8 +109,8 @@ void print_text(const SearchRequest& request, const OrderSearchResult& result, P
   const auto seconds = [](std::int64_t time) { return fmt::format("{:.6g} s", to_seconds(Duration(time))); };
   const int peak = std::ranges::max(result.evaluation.peak_in_flight);
   auto& out = session.out;
-  out << fmt::format("an order for {} ranks, {} micro-batches, {} chunk{} a rank on a {}: shortest {}\n\n",
-                     shape.ranks, shape.micro_batches, shape.chunks, shape.chunks == 1 ? "" : "s",
+  out << fmt::format("an order for {} ranks, {} micro-batches, {} a rank on a {}: shortest {}\n\n",
+                     shape.ranks, shape.micro_batches, counted(shape.chunks, "chunk"),
                      placement == Placement::kV ? "V" : "loop", goal);
   out << fmt::format("  span          {}, {:.2f} % over the work of the busiest rank\n",
                      seconds(result.evaluation.span), 100 * over(result.evaluation.span, ideal_of(result)));

@@ -2,9 +2,9 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
-#include "base/check.hpp"
 #include "base/json.hpp"
 #include "base/text.hpp"
 #include "base/wrapped_text.hpp"
@@ -162,9 +162,7 @@ std::string render_json(const Comparison& comparison, std::size_t variant) {
   // The document of `run`, or of its errors, with these keys behind its own.
   std::string document = outcome.report ? with_origin(render_json(*outcome.report), *outcome.scenario)
                                         : render_json(outcome.diagnostics);
-  SC_CHECK(document.ends_with('}'), "a result is an object");
-  document.back() = ',';
-  return document + json.str().substr(1);
+  return with_keys(std::move(document), json.str());
 }
 
 }  // namespace stagecraft

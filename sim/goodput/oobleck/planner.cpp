@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "base/text.hpp"
 
 namespace stagecraft {
 namespace {
@@ -57,10 +58,10 @@ Diagnostic too_many_failures(int nodes, int n0, int f) {
   const int needed = (f + 1) * n0;
   const std::string enough = fmt::format("at least {} nodes", needed);
   return {.code = "too-many-failures",
-          .message = fmt::format("{} failure{} at once cannot be survived: {} pipelines of at least {} nodes "
+          .message = fmt::format("{} at once cannot be survived: {} pipelines of at least {} nodes "
                                  "each need {} nodes, and "
                                  "there are {}",
-                                 f, f == 1 ? "" : "s", f + 1, n0, needed, nodes),
+                                 counted(f, "failure"), f + 1, n0, needed, nodes),
           .hint = nodes >= n0 ? fmt::format("use max_failures: {}, or {}", nodes / n0 - 1, enough)
                               : fmt::format("the model alone needs {} nodes; use {}", n0, enough)};
 }
@@ -83,8 +84,8 @@ Diagnostic not_covered(const TemplateRange& range) {
 
 Diagnostic too_few_layers(const OobleckSpec& spec, int limit) {
   const std::string message = fmt::format(
-      "a pipeline of {} node{}, the least that hold the model, has more stages than the model has layers, {}",
-      spec.min_nodes, spec.min_nodes == 1 ? "" : "s", layers_in(spec));
+      "a pipeline of {}, the least that hold the model, has more stages than the model has layers, {}",
+      counted(spec.min_nodes, "node"), layers_in(spec));
   return {.code = "too-few-layers",
           .message = message,
           .hint = limit > 0 ? fmt::format("use nodes of more memory, so that {} hold the model", limit)

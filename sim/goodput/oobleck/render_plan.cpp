@@ -49,12 +49,12 @@ std::string stages(const Partition& partition, int layers) {
 std::string head(const OobleckPlan& plan) {
   std::string out = fmt::format(
       "Oobleck: {} of {}, {}, {} a step\n"
-      "  the model needs {} node{}; {} failure{} at once {} survived: templates of {} to {} nodes\n"
+      "  the model needs {}; {} at once {} survived: templates of {} to {} nodes\n"
       "  times by {}\n",
       counted(plan.nodes, "node"), counted(plan.gpus_per_node, "GPU"), counted(plan.layers, "layer"),
-      counted(plan.micro_batches, "micro-batch"), plan.range.min_nodes, plan.range.min_nodes == 1 ? "" : "s",
-      plan.range.max_failures, plan.range.max_failures == 1 ? "" : "s",
-      plan.range.max_failures == 1 ? "is" : "are", plan.range.min_nodes, plan.range.most_nodes,
+      counted(plan.micro_batches, "micro-batch"), counted(plan.range.min_nodes, "node"),
+      counted(plan.range.max_failures, "failure"), plan.range.max_failures == 1 ? "is" : "are",
+      plan.range.min_nodes, plan.range.most_nodes,
       plan.simulated                          ? "simulation"
       : plan.rule == PipelineRule::kCorrected ? "the paper's equations, corrected"
                                               : "the paper's equations, as published");
@@ -113,8 +113,7 @@ std::string what_happens(const PlannedFailure& row) {
   }
   if (counts.contains(PipelineChange::kReplace)) parts.push_back("a node that stood by takes its place");
   if (counts.contains(PipelineChange::kBorrow))
-    parts.push_back(fmt::format("borrows {} node{}", counts[PipelineChange::kBorrow],
-                                counts[PipelineChange::kBorrow] == 1 ? "" : "s"));
+    parts.push_back("borrows " + counted(counts[PipelineChange::kBorrow], "node"));
   if (counts.contains(PipelineChange::kMerge)) parts.push_back("merges");
   if (counts.contains(PipelineChange::kGone)) parts.push_back("the pipeline is gone");
   if (counts.contains(PipelineChange::kSimple)) parts.push_back("takes a smaller template");
