@@ -211,7 +211,7 @@ constexpr MegatronFlag kFlags[] = {
     {"exp_avg_dtype", kRead, ""},
     {"exp_avg_sq_dtype", kRead, ""},
     {"main_params_dtype", kNotModelled, "master weights of another width", "fp32|torch.float32"},
-    {"use_precision_aware_optimizer", kAside, "the widths of the optimizer's states say it"},
+    {"use_precision_aware_optimizer", kRead, ""},
     {"megatron_fsdp_grad_comm_dtype", kNotModelled,
      "gradients are sent in another width than they are kept in", "auto"},
     {"fsdp_double_buffer", kNotModelled, "two buffers a unit stay allocated"},

@@ -79,12 +79,16 @@ void add_precision(MegatronReader& reader, MegatronJob& job, Entries& entries) {
 }
 
 // One type for both moments: where they differ, the first's, which is the wider in every recipe we know.
+// Beside narrow moments, masters of 16 bits are the default.
 void add_moments(MegatronReader& reader, Entries& entries) {
+  constexpr const char* kAware = "use_precision_aware_optimizer";
   const std::string_view first = moment_word(reader.text("exp_avg_dtype"));
   const std::string_view second = moment_word(reader.text("exp_avg_sq_dtype"));
   if (first != second)
     reader.note(fmt::format("the moments differ ({} and {}): both are read as {}", first, second, first));
   if (first != "fp32") entries.push_back(text_entry("moment_dtype", first, reader.source("exp_avg_dtype")));
+  if (first == "fp32" && reader.flag(kAware))
+    entries.push_back(flag_entry("master_remainders", true, reader.source(kAware)));
 }
 
 class RecomputeSection {

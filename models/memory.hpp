@@ -29,9 +29,12 @@ struct StateBytes {
 // bf16 + fp32 gradients 2/4/12; fp16 + fp16 gradients 2/2/12 and a copy of 4; fp32 4/4/8; bf16 + bf16
 // gradients 2/2/12 and a copy of 4. Moments take 2 m bytes. An optimizer with narrower moments, or one that
 // steps the 16-bit weights themselves, reads gradients without a copy (Megatron-LM's precision-aware
-// optimizer; PyTorch's Adam over bf16 parameters: 2/2/4). Only the fields precision, gradient, moment and
-// master_weights of the shard count.
+// optimizer; PyTorch's Adam over bf16 parameters: 2/2/4).
 [[nodiscard]] StateBytes state_bytes(const Shard& shard);
+// Do masters keep 2 bytes, which with those of the bf16 weight make the fp32 one? Not beside weights in fp8.
+//   source  NVIDIA/Megatron-LM, core/optimizer/__init__.py (store_param_remainders of the precision-aware
+//           optimizer); NVIDIA/TransformerEngine, pytorch/optimizers/fused_adam.py.
+[[nodiscard]] bool keeps_remainders(const Shard& shard);
 // Are the masters the only weights that stay? They are under FSDP, which shards weights in fp32.
 [[nodiscard]] bool masters_alone(const Shard& shard);
 

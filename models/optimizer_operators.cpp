@@ -13,7 +13,7 @@ Op sweep(std::string_view name, std::int64_t parameters, std::int64_t bytes_per_
 }  // namespace
 
 // bf16 with fp32 gradients: 4 + 38/N bytes per parameter; fp16 with fp16 gradients: 14 + 38/N; bf16 with bf16
-// gradients and moments: 2 + 26/N, and without masters 2 + 16/N.
+// gradients and moments: 2 + 26/N, with remainders for masters 2 + 20/N, and without masters 2 + 16/N.
 Ops optimizer_operators(std::int64_t parameters, std::int64_t sharded, const Shard& shard) {
   const StateBytes state = state_bytes(shard);
   const bool copied = state.gradient_copy > 0;
@@ -27,9 +27,9 @@ Ops optimizer_operators(std::int64_t parameters, std::int64_t sharded, const Sha
     ops.push_back(sweep("gradient copy", sharded, 6));  // read 2, write 4: Adam works in fp32
   }
   ops.push_back(sweep("gradient norm", sharded, read));
-  // Reads g, w, m, v; writes w, m, v.
+  // Reads g, w, m, v; writes w, m, v. Two halves of w include the 16-bit weight.
   ops.push_back(sweep("adam", sharded, read + 2 * state.stepped + 4 * operand_bytes(shard.moment)));
-  if (state.has_masters()) {
+  if (state.has_masters() && !keeps_remainders(shard)) {
     ops.push_back(sweep("weight copy", sharded, 6));  // read the fp32 master, write 16 bit
   }
   return ops;

@@ -144,6 +144,7 @@ struct Shard {
   Precision gradient = Precision::kFp32;  // dtype in which gradients are accumulated and reduced
   Precision moment = Precision::kFp32;    // precision of both Adam moments
   bool master_weights = true;             // 16-bit weights have fp32 masters, which are stepped
+  bool master_remainders = false;         // masters keep only the 16 bits that bf16 weights lack
   Attention attention = Attention::kFlash;
   Recompute recompute = Recompute::kNone;
   RecomputeModules modules = kCoreAttentionOnly;  // modules of selective recompute

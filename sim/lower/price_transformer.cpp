@@ -92,6 +92,7 @@ Shard shard_of(const PricingRequest& request) {
           .gradient = request.training.gradient,
           .moment = request.training.moment,
           .master_weights = request.training.master_weights,
+          .master_remainders = request.training.master_remainders && request.offload.optimizer == 0,
           .attention = request.training.attention,
           .recompute = request.training.recompute.granularity,
           .modules = request.training.recompute.modules,

@@ -66,6 +66,7 @@ struct TrainingSpec {
   Precision gradient = Precision::kFp32;  // default: fp16 training reduces fp16, all else fp32
   Precision moment = Precision::kFp32;    // precision of both Adam moments
   bool master_weights = true;             // 16-bit weights have fp32 masters, which are stepped
+  bool master_remainders = false;         // masters keep only the 16 bits that bf16 weights lack
   RecomputeSpec recompute = {};
   Attention attention = Attention::kFlash;
 

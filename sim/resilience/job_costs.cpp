@@ -116,9 +116,10 @@ std::vector<LayerJob> abstract_layers(const Scenario& scenario, const StagesSpec
 }
 
 // Weights and optimizer of the fullest GPU, in its own memory or in its host's. What is cast from weights or
-// gathered for a moment is no state.
+// gathered for a moment is no state; masters are written in fp32, also where 16 bits of them are kept.
 Bytes state_of_gpu(const Scenario& scenario, const TransformerSpec& model, const ParallelPlan& plan) {
-  const Shard shard = shard_of(pricing_request(scenario, plan, false));
+  Shard shard = shard_of(pricing_request(scenario, plan, false));
+  shard.master_remainders = false;
   const StateBytes bytes = state_bytes(shard);
   const int zero = scenario.parallelism.zero_stage;
   const auto held = [&](const ParameterShare& whole, bool cut) {

@@ -264,6 +264,7 @@ TrainingSpec load_training(YamlMap& root) {
   check_gradient(map, spec);
   spec.moment = choose(map, "moment_dtype", kPrecisionNames, Precision::kFp32);
   spec.master_weights = map.boolean("master_weights", true);
+  spec.master_remainders = map.boolean("master_remainders", spec.moment != Precision::kFp32);
   map.finish();
   return spec;
 }

@@ -50,12 +50,13 @@ class Listener {
   std::vector<Diagnostic> warnings_;
 };
 
-constexpr std::array<std::string_view, 32> kIdleOfStages = {"training.precision",
+constexpr std::array<std::string_view, 33> kIdleOfStages = {"training.precision",
                                                             "training.recompute",
                                                             "training.attention",
                                                             "training.gradient_dtype",
                                                             "training.moment_dtype",
                                                             "training.master_weights",
+                                                            "training.master_remainders",
                                                             "parallelism.context_exchange",
                                                             "parallelism.embedding_as_layer",
                                                             "parallelism.loss_as_layer",
@@ -157,6 +158,17 @@ void listen_to_recompute(Listener& listener, const Scenario& scenario) {
   listener.say("training.recompute.modules", !idle.empty(), idle);
 }
 
+void listen_to_remainders(Listener& listener, const Scenario& scenario) {
+  constexpr const char* kPath = "training.master_remainders";
+  const TrainingSpec& training = scenario.training;
+  const bool bf16 = training.precision == Precision::kBf16 || training.precision == Precision::kFp8;
+  listener.say(kPath, !bf16, "the weights are not bf16");
+  listener.say(kPath, !training.master_weights, "training.master_weights is false");
+  listener.say(kPath, training.precision == Precision::kFp8 && scenario.options.fp8_parameters,
+               "options.fp8_parameters keeps weights in fp8, whose masters are whole");
+  listener.say(kPath, scenario.offload.optimizer > 0, "the host steps whole masters (offload.optimizer)");
+}
+
 void listen_to_degrees(Listener& listener, const Scenario& scenario) {
   const ParallelSpec& parallel = scenario.parallelism;
   const bool one_replica = !has_replicas(scenario);
@@ -170,6 +182,7 @@ void listen_to_degrees(Listener& listener, const Scenario& scenario) {
                "there is one replica, and nobody to share with");
   listener.say("training.master_weights", scenario.training.precision == Precision::kFp32,
                "fp32 weights are their own masters");
+  listen_to_remainders(listener, scenario);
   listener.say("options.memory.whole_gradients",
                scenario.options.memory.whole_gradients && (parallel.zero_stage < 2 || one_replica),
                "gradients are sharded under ZeRO 2 and 3 of several replicas only");

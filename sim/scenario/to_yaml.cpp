@@ -291,6 +291,7 @@ void print(Emitter& out, const TrainingSpec& spec) {
   out.field("gradient_dtype", word(spec.gradient, kPrecisionNames));
   out.field("moment_dtype", word(spec.moment, kPrecisionNames));
   out.flag("master_weights", spec.master_weights);
+  out.flag("master_remainders", spec.master_remainders);
 }
 
 void print(Emitter& out, const OverlapSpec& spec) {

@@ -216,9 +216,10 @@ TEST(MegatronImport, ReadsTheWidthOfTheMoments) {
   EXPECT_EQ(
       import_text(job(aware + "--exp-avg-dtype fp8 --exp-avg-sq-dtype fp8")).at("training.moment_dtype"),
       "fp8");
-  EXPECT_EQ(
-      import_text(job(aware + "--exp-avg-dtype fp32 --exp-avg-sq-dtype fp32")).at("training.moment_dtype"),
-      "absent");
+  EXPECT_EQ(both.at("training.master_remainders"), "absent");  // the default beside narrow moments
+  const Import wide = import_text(job(aware + "--exp-avg-dtype fp32 --exp-avg-sq-dtype fp32"));
+  EXPECT_EQ(wide.at("training.moment_dtype"), "absent");
+  EXPECT_EQ(wide.at("training.master_remainders"), "true");
   const Import mixed = import_text(job(aware + "--exp-avg-dtype fp16 --exp-avg-sq-dtype fp8"));
   EXPECT_EQ(mixed.at("training.moment_dtype"), "fp16");
   EXPECT_THAT(mixed.fragment->assumed, Contains("the moments differ (fp16 and fp8): both are read as fp16"));

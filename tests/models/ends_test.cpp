@@ -196,6 +196,19 @@ TEST(OptimizerOperators, ReadSixteenBitGradientsAsTheyAreWhereMomentsAreNarrow) 
   EXPECT_EQ(total_bytes(ops), Bytes(2 * 1600 + (2 + 18 + 6) * 100));
 }
 
+// Norm 2; Adam reads a gradient of 2, both halves of a weight and two moments of 2 each and writes the latter
+// four: no copy to 16 bit follows.
+TEST(OptimizerOperators, WriteTheWeightWithTheRemainderOfItsMaster) {
+  const Shard shard{.sequence = 1,
+                    .precision = Precision::kBf16,
+                    .gradient = Precision::kBf16,
+                    .moment = Precision::kBf16,
+                    .master_remainders = true};
+  const Ops ops = optimizer_operators(1600, 100, shard);
+  EXPECT_EQ(names(ops), (Names{"zero gradients", "gradient norm", "adam"}));
+  EXPECT_EQ(total_bytes(ops), Bytes(2 * 1600 + (2 + 18) * 100));
+}
+
 // Norm 2; Adam reads a gradient, a weight and two moments of 2 each and writes the latter three.
 TEST(OptimizerOperators, StepSixteenBitWeightsThemselvesWhereThereAreNoMasters) {
   const Shard shard{.sequence = 1,

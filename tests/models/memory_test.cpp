@@ -173,6 +173,29 @@ TEST(StateBytes, OfNarrowMomentsAreThoseOfThePrecisionAwareOptimizer) {
   EXPECT_EQ(states(Precision::kFp32, Precision::kFp32, Precision::kBf16).optimizer, 2 + 2);
 }
 
+// Megatron-LM's precision-aware optimizer under Transformer Engine 2.1 and later keeps the lower half of a
+// master; the upper one is the bf16 weight. fp16 and fp8 weights are no halves of anything.
+TEST(StateBytes, OfMastersThatKeepTheirRemaindersAreTwoLess) {
+  const auto with = [](Precision precision, Precision moment, bool fp8_parameters = false) {
+    return state_bytes(Shard{.precision = precision,
+                             .moment = moment,
+                             .master_remainders = true,
+                             .fp8_parameters = fp8_parameters});
+  };
+  const StateBytes bytes = with(Precision::kBf16, Precision::kBf16);
+  EXPECT_EQ(bytes.optimizer, 2 + 2 + 2);
+  EXPECT_EQ(bytes.stepped, 4);
+  EXPECT_TRUE(bytes.has_masters());
+  EXPECT_EQ(with(Precision::kFp8, Precision::kFp32).optimizer, 2 + 4 + 4);
+  EXPECT_EQ(with(Precision::kFp8, Precision::kFp32, true).optimizer, 4 + 4 + 4);
+  EXPECT_EQ(with(Precision::kFp16, Precision::kFp32).optimizer, 4 + 4 + 4);
+  const Shard without{.gradient = Precision::kBf16, .master_weights = false, .master_remainders = true};
+  EXPECT_EQ(state_bytes(without).optimizer, 4 + 4);
+  // It reads 16-bit gradients as they are.
+  const Shard narrow{.gradient = Precision::kBf16, .master_remainders = true};
+  EXPECT_EQ(state_bytes(narrow).gradient_copy, 0);
+}
+
 // All in bf16, as PyTorch's Adam keeps its states in the type of the parameters: 2 + 2 + 2 + 2.
 TEST(StateBytes, WithoutMastersAreThoseOfTheWeightsThemselves) {
   const StateBytes bytes = state_bytes(Shard{.precision = Precision::kBf16,

@@ -137,6 +137,7 @@ std::vector<std::string> keys_not_read(const Scenario& scenario) {
         {"training.gradient_dtype", training.gradient != Precision::kFp32},
         {"training.moment_dtype", training.moment != Precision::kFp32},
         {"training.master_weights", !training.master_weights},
+        {"training.master_remainders", training.master_remainders && training.moment == Precision::kFp32},
         {"training.attention", training.attention == Attention::kUnfused},
         {"schedule", scenario.parallelism.pipeline > 1 && scenario.schedule.name != "1f1b"},
         {"parallelism.zero_stage beyond 1", scenario.parallelism.zero_stage > 1},

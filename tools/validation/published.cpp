@@ -69,6 +69,7 @@ constexpr RowKey kRowKeys[] = {
     {"gradient_dtype", "training", "gradient_dtype"},
     {"moment_dtype", "training", "moment_dtype"},
     {"master_weights", "training", "master_weights"},
+    {"master_remainders", "training", "master_remainders"},
     {"overlap_gradients", "overlap", "gradients"},
     {"overlap_parameters", "overlap", "parameters"},
     {"overlap_pipeline", "overlap", "pipeline"},

@@ -51,6 +51,7 @@ const Alternatives kAlternatives[] = {
     {"training.gradient_dtype", "fp32", "bf16"},
     {"training.moment_dtype", "fp32", "bf16"},
     {"training.master_weights", "true", "false"},
+    {"training.master_remainders", "true", "false"},
     {"training.precision", "bf16", "fp16"},
     {"training.sequence_length", "1024", "2048"},
     {"cluster.fabric.switch_latency", "1 us", "2 us"},
