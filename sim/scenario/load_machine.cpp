@@ -66,6 +66,13 @@ std::int64_t node_count(YamlMap& map) {
   return map.integer("nodes", {.min = 1, .max = kMaxGpus, .fallback = {}});
 }
 
+// Neighbours of one kind are one group: the NVLink domains of a group are counted from its first node.
+void append(std::vector<NodeGroup>& groups, NodeSpec node, std::int64_t count) {
+  if (groups.empty() || !(groups.back().node == node) || groups.back().count + count > kMaxGpus)
+    groups.push_back({.node = std::move(node), .count = 0});
+  groups.back().count += static_cast<int>(count);
+}
+
 // `nodes: [{node: dgx-h100, nodes: 2}, …]`
 std::vector<NodeGroup> load_groups(YamlMap& map, const YamlNode& list, const PresetPlaces& places,
                                    Origins& origins) {
@@ -84,7 +91,7 @@ std::vector<NodeGroup> load_groups(YamlMap& map, const YamlNode& list, const Pre
     auto node = load_node_preset(item, places, origins);
     const std::int64_t count = node_count(item);
     item.finish();
-    if (node) groups.push_back({.node = *std::move(node), .count = static_cast<int>(count)});
+    if (node) append(groups, *std::move(node), count);
   }
   return groups;
 }

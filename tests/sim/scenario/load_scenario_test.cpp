@@ -490,7 +490,14 @@ TEST(Scenario, ReadsGroupsOfNodes) {
       "single-switch}\n");
   ASSERT_TRUE(result.scenario) << result.messages;
   EXPECT_EQ(result.scenario->cluster->gpu_count(), 40);
+  EXPECT_EQ(result.scenario->cluster->groups.size(), 1u);  // neighbours of one kind
   EXPECT_EQ(result.scenario->cluster->fabric.name, "single-switch");
+  const Result apart = read(
+      "stagecraft: 1\nmodel: gpt-22b\ntraining: {global_batch_size: 8}\n"
+      "cluster: {nodes: [{node: dgx-h100, nodes: 2}, {node: dgx-a100-80gb, nodes: 3}, {node: dgx-h100, "
+      "nodes: 3}]}\n");
+  ASSERT_TRUE(apart.scenario) << apart.messages;
+  EXPECT_EQ(apart.scenario->cluster->groups.size(), 3u);
 }
 
 TEST(Scenario, FindsPathsRelativeToItsFolder) {
