@@ -1,9 +1,13 @@
 #include "sim/make_report.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -170,6 +174,13 @@ void fill_work(const Scenario& scenario, const ParallelPlan& plan, Report& repor
   report.peak = mean_peak(scenario);
 }
 
+// Is the key written, or for a mapping anything below it?
+bool is_given(const Scenario& scenario, std::string_view path) {
+  const auto at = scenario.origins.lower_bound(std::string(path));
+  return at != scenario.origins.end() &&
+         (at->first == path || at->first.starts_with(std::string(path) + "."));
+}
+
 // Defaults that affect the result and were not given.
 std::vector<std::string> assumed_defaults(const Scenario& scenario, const ParallelPlan& plan) {
   if (!scenario.profile || !scenario.cluster) return {};
@@ -197,15 +208,26 @@ std::vector<std::string> assumed_defaults(const Scenario& scenario, const Parall
       {"options.fused_kernels", yes_no(scenario.options.fused_kernels)}};
   if (training.sequence_length > 0)  // 0: the model has no tokens
     values.emplace_back("training.sequence_length", std::to_string(training.sequence_length));
+  if (const auto* model = std::get_if<TransformerSpec>(&scenario.model); model && model->experts)
+    values.emplace_back("options.expert_dispatcher",
+                        kExpertDispatcherNames[static_cast<std::size_t>(scenario.options.expert_dispatcher)]);
   std::vector<std::string> assumed;
-  for (const auto& [path, value] : values) {
-    // A mapping is given when anything below it is.
-    const auto at = scenario.origins.lower_bound(path);
-    const bool given =
-        at != scenario.origins.end() && (at->first == path || at->first.starts_with(path + "."));
-    if (!given) assumed.push_back(path + ": " + value);
-  }
+  for (const auto& [path, value] : values)
+    if (!is_given(scenario, path)) assumed.push_back(path + ": " + value);
   return assumed;
+}
+
+// Figures: calibrate/validation/megatron_moe_long_h100.yaml, the same jobs with balanced and with free routing.
+std::optional<std::string> word_on_even_routing(const Scenario& scenario) {
+  constexpr std::string_view kPath = "model.experts.imbalance";
+  const auto* model = std::get_if<TransformerSpec>(&scenario.model);
+  const bool free = model != nullptr && model->experts && model->experts->capacity_factor == 0;
+  if (!free || scenario.parallelism.expert == 1 || model->experts->imbalance > 1) return std::nullopt;
+  if (is_given(scenario, kPath)) return std::nullopt;
+  return fmt::format(
+      "{}: routing is taken as even; in published jobs whose router chose freely the busiest rank had 1.2 to "
+      "1.5 times its share, and an iteration took 9 to 24 % longer",
+      kPath);
 }
 
 }  // namespace
@@ -258,6 +280,7 @@ Report make_report(const Scenario& scenario, const Simulation& simulation, Memor
         "weeks");
   if (auto word = word_on_uneven_groups(scenario, simulation.prepared.plan))
     report.warnings.push_back(std::move(*word));
+  if (auto word = word_on_even_routing(scenario)) report.warnings.push_back(std::move(*word));
   if (auto word = word_on_crowded_messages(simulation.program, simulation.timeline))
     report.warnings.push_back(std::move(*word));
   if (report.mfu() > 1 || report.hfu() > 1)

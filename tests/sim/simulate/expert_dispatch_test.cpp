@@ -31,6 +31,27 @@ Scenario sparse(int expert, ExpertDispatcher dispatcher, std::int64_t top_groups
   return scenario;
 }
 
+std::string note_on_routing(const Scenario& scenario) {
+  for (const std::string& warning : simulate(scenario).warnings)
+    if (warning.find("routing") != std::string::npos) return warning;
+  return "";
+}
+
+// Even routing is an assumption where tokens choose freely and ranks wait for the busiest: not of one expert
+// rank, nor of experts of a capacity, nor where the scenario says an imbalance.
+TEST(FreeRouting, IsNamedWhereItIsTakenAsEven) {
+  const Scenario free = sparse(8, ExpertDispatcher::kAllToAll);
+  EXPECT_TRUE(note_on_routing(free).starts_with("model.experts.imbalance: routing is taken as even; "));
+  EXPECT_EQ(note_on_routing(sparse(1, ExpertDispatcher::kAllToAll)), "");
+  Scenario said = free, full = free, uneven = free;
+  said.origins["model.experts.imbalance"] = {};
+  EXPECT_EQ(note_on_routing(said), "");
+  std::get<TransformerSpec>(full.model).experts->capacity_factor = 1;
+  EXPECT_EQ(note_on_routing(full), "");
+  std::get<TransformerSpec>(uneven.model).experts->imbalance = 1.2;
+  EXPECT_EQ(note_on_routing(uneven), "");
+}
+
 ParallelPlan plan_of(const Scenario& scenario) {
   Diagnostics diagnostics;
   const std::optional<ParallelPlan> plan = place(scenario, diagnostics);
