@@ -255,12 +255,15 @@ StageMemory RankLedger::stage(const PipelineTensors& tensors) const {
   const std::vector<Action>& order = request_.schedule.ranks[static_cast<std::size_t>(rank_)];
   const ReplayPeak peak = replay_memory(order, tensors.passes);
 
-  LedgerItems items(!request_.until_over);
-  states_.add_weights(items);
-  states_.add_gradients(items);
-  states_.add_optimizer(items);
-  add_buffers(items);
-  LedgerItems step = items;
+  const auto held = [&](RankStates::When when) {
+    LedgerItems items(!request_.until_over);
+    states_.add_weights(items, when);
+    states_.add_gradients(items, when);
+    states_.add_optimizer(items);
+    add_buffers(items);
+    return items;
+  };
+  LedgerItems items = held(RankStates::When::kPasses), step = held(RankStates::When::kStep);
   states_.add_step(step);
   add_activations(items, peak, tensors);
 

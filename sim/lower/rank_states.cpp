@@ -202,35 +202,41 @@ Bytes RankStates::fp8_copies() const {
   return share_of(Bytes(cast), gathered ? 1 : copies);
 }
 
-void RankStates::add_weights(LedgerItems& items) const {
+void RankStates::add_weights(LedgerItems& items, When when) const {
   const double offloaded = request_.job.offload.weights;
   if (!masters_alone(shard_)) add_sharded(items, kWeights, weights(), zero() >= 3, 1 - offloaded);
   items.add(kWeights, "fp8 copies of weights", fp8_copies());
   const ScheduleKind* kind = find_schedule(request_.schedule.name);
   if (kind != nullptr && !kind->kept_beside.empty())
     items.add(kWeights, kind->kept_beside, Bytes(parameters_.all() * kFp32Bytes));
-  if (shard_.gathered_weights) items.add(kWeights, "gathered units", gathered_units());
+  if (shard_.gathered_weights && when == When::kPasses)
+    items.add(kWeights, "gathered units", gathered_units());
   if (offloaded > 0 && !masters_alone(shard_))
     items.add(kWeights, "units from the host", share_of(staged_units(), offloaded));
 }
 
-void RankStates::add_gradients(LedgerItems& items) const {
+void RankStates::add_gradients(LedgerItems& items, When when) const {
   const StateBytes state = state_bytes(shard_);
   add_sharded(items, kGradients, parameters_ * state.gradient, zero() >= 2, 1);
   if (accumulates_apart())
     return items.add(kGradients, "16-bit gradients", Bytes(parameters_.all() * kHalfBytes));
   if (!plan_.has_replicas()) return;
   const Bytes bucket(std::min(parameters_.all(), bucket_parameters(request_.job)) * state.gradient);
-  if (zero() >= 2 && queues())
-    return items.add(kGradients, "gradients to be reduced",
-                     beside_shards(unreduced(), parameters_ * state.gradient));
-  // Where passes hold unsharded gradients, those include the gradients of the unit.
-  const bool held_whole = zero() == 2 && accumulates_whole(request_.job);
-  if (zero() == 3 || (zero() == 2 && reduces_units() && !held_whole))
-    return items.add(kGradients, "gradients of a gathered unit", largest_unit(state.gradient));
-  if (zero() == 2 && !reduces_units())
+  const bool by_unit = zero() == 3 || (zero() == 2 && (queues() || reduces_units()));
+  if (by_unit && when == When::kPasses) add_unit_gradients(items);
+  if (zero() == 2 && !by_unit)
     items.add(kGradients, "bucket", beside_shards(bucket, parameters_ * state.gradient));
   if (zero() < 2 && shard_.software.bucket_copies) items.add(kGradients, "bucket", bucket);
+}
+
+// Unsharded gradients, reduced unit by unit.
+void RankStates::add_unit_gradients(LedgerItems& items) const {
+  const std::int64_t bytes = state_bytes(shard_).gradient;
+  if (queues())
+    return items.add(kGradients, "gradients to be reduced", beside_shards(unreduced(), parameters_ * bytes));
+  // Where passes hold unsharded gradients, those include the gradients of the unit.
+  if (zero() == 3 || !accumulates_whole(request_.job))
+    items.add(kGradients, "gradients of a gathered unit", largest_unit(bytes));
 }
 
 void RankStates::add_whole_gradients(LedgerItems& items, int stage) const {

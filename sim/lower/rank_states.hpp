@@ -28,8 +28,10 @@ class RankStates {
  public:
   RankStates(const TransformerSpec& model, const LedgerRequest& request, int rank);
 
-  void add_weights(LedgerItems& items) const;
-  void add_gradients(LedgerItems& items) const;
+  // Units are gathered, and their gradients unsharded, while passes run. The optimizer step finds shards alone.
+  enum class When : std::uint8_t { kPasses, kStep };
+  void add_weights(LedgerItems& items, When when) const;
+  void add_gradients(LedgerItems& items, When when) const;
   // Adds the unsharded gradients of a stage, live while it runs backward passes.
   void add_whole_gradients(LedgerItems& items, int stage) const;
   void add_optimizer(LedgerItems& items) const;
@@ -63,6 +65,7 @@ class RankStates {
   std::vector<std::int64_t> matrices() const;
   Bytes largest_unit(std::int64_t bytes) const;
   Bytes unreduced() const;
+  void add_unit_gradients(LedgerItems& items) const;
   Bytes beside_shards(Bytes whole, const ParameterShare& all) const;
   Bytes gathered_units() const;
   Bytes staged_units() const;
