@@ -1,8 +1,11 @@
 // The ledger of whole scenarios, to the byte.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <array>
+#include <string>
 #include <string_view>
+#include <vector>
 
 #include "models/memory.hpp"
 #include "models/operators.hpp"
@@ -198,6 +201,29 @@ TEST(Moment, IsTheOptimizerStepWhereItsGradientsOutweighTheActivations) {
   EXPECT_EQ(stage.of(MemoryClass::kActivations), Bytes(0));
   EXPECT_EQ(stage.of(MemoryClass::kGradients),
             3 * stage.of(MemoryClass::kWeights));  // 2 and 4 bytes a parameter
+  // Of sharded weights no unit is gathered any more, and no gradient waits for its reduction.
+  for (const char* software : {"megatron-core", "fsdp-2023", "fsdp2"}) {
+    Scenario sharded = scenario_of(
+        "stagecraft: 1\n"
+        "model: {family: gpt, layers: 24, hidden: 4096, heads: 32, vocab: 1024, max_sequence_length: 1024}\n"
+        "cluster: {node: dgx-a100-80gb, gpus: 2}\nparallelism: {data: 2, zero_stage: 3}\n"
+        "training: {global_batch_size: 8, sequence_length: 8, precision: fp16}\noptions: {software: " +
+        std::string(software) + "}\n");
+    const auto names = [](const StageMemory& at) {
+      std::vector<std::string> all;
+      for (const MemoryItem& item : at.items) all.push_back(item.name);
+      return all;
+    };
+    const StageMemory step = memory_of(sharded).heaviest();
+    EXPECT_FALSE(step.moment.action) << software;
+    for (const char* passing : {"gathered units", "gradients to be reduced", "gradients of a gathered unit"})
+      EXPECT_THAT(names(step), testing::Not(testing::Contains(passing))) << software;
+    sharded.training.sequence_length = 1024;
+    sharded.training.micro_batch_size = 4;
+    const StageMemory passes = memory_of(sharded).heaviest();
+    EXPECT_TRUE(passes.moment.action) << software;
+    EXPECT_THAT(names(passes), testing::Contains("gathered units")) << software;
+  }
 }
 
 // The words at the pipeline's two ends take a communicator of their own; the stages in between have none.
