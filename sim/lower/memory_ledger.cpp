@@ -71,11 +71,10 @@ std::optional<Schedule> replayed(const Schedule& schedule) {
 
 // Activations that the passes offload: the forward writes them, its backward reads them.
 std::vector<PassMemory> offloaded_passes(const TransformerSpec& model, const LedgerRequest& request) {
-  const PassHabits habits = pass_habits(request.job.training.recompute, OffloadSpec{});
   std::vector<PassMemory> passes;
   for (const StageContent& content : request.job.plan.stages) {
-    const Bytes kept = pass_memory(model, request.shard, content, habits).kept;
-    const Bytes out = share_of(kept, request.job.offload.activations);
+    const Bytes all = offloadable(model, request.shard, content, request.job.training.recompute);
+    const Bytes out = share_of(all, request.job.offload.activations);
     passes.push_back(
         {.kept = out, .freed_by_input_gradient = out, .forward_transient = {}, .backward_transient = {}});
   }
@@ -106,7 +105,7 @@ class RankLedger {
   [[nodiscard]] Bytes largest_message() const;
   void add_messages(LedgerItems& items) const;
   Bytes merged_outputs() const;
-  void add_buffers(LedgerItems& items) const;
+  void add_buffers(LedgerItems& items, RankStates::When when) const;
   void add_activations(LedgerItems& items, const ReplayPeak& peak, const PipelineTensors& tensors) const;
   Bytes add_overhead(LedgerItems& items, Bytes step_blocks) const;
   int communicators() const;
@@ -177,13 +176,13 @@ Bytes RankLedger::merged_outputs() const {
   return merges && micro_batches > 2 ? head_logits(model_, shard_) * micro_batches : Bytes(0);
 }
 
-void RankLedger::add_buffers(LedgerItems& items) const {
+void RankLedger::add_buffers(LedgerItems& items, RankStates::When when) const {
   const Bytes message = boundary_activation(model_, shard_);
   add_messages(items);
   for (const LayerKind kind : {LayerKind::kDense, LayerKind::kExperts})
     if (std::ranges::any_of(states_.held(), [&](int stage) { return content(stage).layers_of(kind) > 0; }))
       items.add(kBuffers, "gradient placeholders", gradient_placeholders(model_, shard_, kind));
-  if (request_.job.offload.activations > 0)
+  if (request_.job.offload.activations > 0 && when == RankStates::When::kPasses)
     items.add(kBuffers, "activations on their way to the host",
               share_of(staged_activations(), request_.job.offload.activations));
   // Buffers are registered once, for the inputs and outputs of a layer's four GEMMs that sequence parallelism
@@ -260,7 +259,7 @@ StageMemory RankLedger::stage(const PipelineTensors& tensors) const {
     states_.add_weights(items, when);
     states_.add_gradients(items, when);
     states_.add_optimizer(items);
-    add_buffers(items);
+    add_buffers(items, when);
     return items;
   };
   LedgerItems items = held(RankStates::When::kPasses), step = held(RankStates::When::kStep);

@@ -58,12 +58,12 @@ class StageSum {
   }
 
   StageTensors tensors() const {
-    StageTensors stage{.kept = kept(),
+    StageTensors stage{.kept = content_.recompute_pass ? on_gpu(input()) : kept(on_gpu(of_layers())),
                        .forward_transient = {},
                        .backward_transient = {},
                        .held_for_weight_gradients = held()};
     if (content_.recompute_pass) {
-      stage.made_again = std::exchange(stage.kept, input());
+      stage.made_again = kept(of_layers());
       take_away(stage.made_again, "norm 1 input", total(stage.kept));
     }
     const auto larger = [](SavedTensors& most, SavedTensors other) {
@@ -84,10 +84,12 @@ class StageSum {
     return stage;
   }
 
+  Bytes offloadable() const { return total(content_.recompute_pass ? input() : of_layers()); }
+
  private:
-  SavedTensors kept() const {
+  // Kept by the layers and predictions of the stage, on the GPU or on the host.
+  SavedTensors of_layers() const {
     SavedTensors kept;
-    if (content_.embedding) add(kept, embedding_tensors(model_, shard_), 1);
     std::int64_t checkpoints = 0;
     for (const LayerCount& count : counts_) {
       add(kept, layer_tensors(model_, plain_, count.kind), count.plain);
@@ -102,20 +104,30 @@ class StageSum {
           groups - received);
     }
     add(kept, prediction_tensors(), content_.mtp_layers);
+    return kept;
+  }
+
+  // Kept by the stage: `layers`, and the tensors of its ends, which are never offloaded.
+  SavedTensors kept(const SavedTensors& layers) const {
+    SavedTensors kept;
+    if (content_.embedding) add(kept, embedding_tensors(model_, shard_), 1);
+    add(kept, layers, 1);
     add(kept, head_tensors(model_, shard_), heads());
     if (shard_.software.keep_outputs && !content_.head)
-      add(kept, {{.name = "stage output", .size = row, .freed_by = FreedBy::kInputGradient}},
+      add(kept,
+          {{.name = "stage output",
+            .size = boundary_activation(model_, shard_),
+            .freed_by = FreedBy::kInputGradient}},
           1 + content_.mtp_layers);
-    for (SavedTensor& tensor : kept) tensor.size = on_gpu(tensor.size);
     return kept;
   }
 
   // The tensors kept by a stage with a recompute pass: its input.
   SavedTensors input() const {
     if (content_.embedding) return {};
-    return nonzero({{.name = "checkpoints",
-                     .size = on_gpu(boundary_activation(model_, shard_)),
-                     .freed_by = FreedBy::kInputGradient}});
+    return {{.name = "checkpoints",
+             .size = boundary_activation(model_, shard_),
+             .freed_by = FreedBy::kInputGradient}};
   }
 
   // The kept input doubles as the tensor that the first norm would save again.
@@ -133,6 +145,10 @@ class StageSum {
   std::int64_t heads() const { return content_.head ? model_.heads_of_tokens() : 0; }
 
   Bytes on_gpu(Bytes size) const { return share_of(size, 1 - habits_.offloaded); }
+  SavedTensors on_gpu(SavedTensors tensors) const {
+    for (SavedTensor& tensor : tensors) tensor.size = on_gpu(tensor.size);
+    return tensors;
+  }
 
   Bytes held() const {
     Bytes held{};
@@ -150,7 +166,7 @@ class StageSum {
     return nonzero({{"working tensors of a layer", std::max(working - kept_of_head(), Bytes(0))}});
   }
 
-  Bytes kept_of_head() const { return content_.head ? on_gpu(head_activation(model_, shard_)) : Bytes(0); }
+  Bytes kept_of_head() const { return content_.head ? head_activation(model_, shard_) : Bytes(0); }
 
   // The last layer runs backward first: the head has freed its tensors by then. Recomputed layers are the
   // first layers of a stage: by then the other layers have freed theirs as well.
@@ -229,7 +245,7 @@ class StageSum {
     Bytes own = total(prediction_tensors());
     own += habits_.recomputed_mtp ? boundary_activation(model_, shard_)
                                   : total(layer_tensors(model_, plain_, model_.mtp_kind()));
-    return on_gpu(own * content_.mtp_layers + head_activation(model_, shard_) * heads());
+    return on_gpu(own * content_.mtp_layers) + head_activation(model_, shard_) * heads();
   }
 
   const TransformerSpec& model_;
@@ -268,6 +284,11 @@ PassHabits pass_habits(const RecomputeSpec& recompute, const OffloadSpec& offloa
 StageTensors stage_tensors(const TransformerSpec& model, const Shard& shard, const StageContent& content,
                            const PassHabits& habits) {
   return StageSum(model, shard, content, habits).tensors();
+}
+
+Bytes offloadable(const TransformerSpec& model, const Shard& shard, const StageContent& content,
+                  const RecomputeSpec& recompute) {
+  return StageSum(model, shard, content, pass_habits(recompute, OffloadSpec{})).offloadable();
 }
 
 PassMemory pass_memory(const TransformerSpec& model, const Shard& shard, const StageContent& content,

@@ -26,7 +26,7 @@ namespace stagecraft {
 // Treatment of the kept tensors: checkpoint groups, offload, recompute of multi-token prediction.
 struct PassHabits {
   std::int64_t checkpoint_group = 1;  // layers that full recompute expands at once
-  double offloaded = 0;               // share of the kept tensors that lives in host memory
+  double offloaded = 0;               // share of the layers' kept tensors that lives in host memory
   bool recomputed_mtp = false;        // layers of multi-token prediction are repeated too
 };
 // A share of a size, to the nearest byte.
@@ -52,6 +52,11 @@ struct StageTensors {
 };
 [[nodiscard]] StageTensors stage_tensors(const TransformerSpec& model, const Shard& shard,
                                          const StageContent& content, const PassHabits& habits = {});
+
+// What a stage keeps of a micro-batch that can be offloaded: the tensors of its layers and predictions. The
+// ends stay: the passes that keep them are the next to read them, or they are small.
+[[nodiscard]] Bytes offloadable(const TransformerSpec& model, const Shard& shard, const StageContent& content,
+                                const RecomputeSpec& recompute);
 
 // The totals of these tensors.
 [[nodiscard]] PassMemory pass_memory(const StageTensors& stage);

@@ -52,10 +52,8 @@ class OffloadPricing {
   Duration add_stalls(HeldStage held) {
     StagePrice& price = prices_.stages[network_.plan.places().index_of(held.stage, held.copy)];
     const StageContent& content = network_.plan.stages[static_cast<std::size_t>(held.stage)];
-    // All activations of a micro-batch, on the GPU or on the host.
-    const PassMemory whole = pass_memory(model_, shard_of(request_), content,
-                                         pass_habits(request_.training.recompute, OffloadSpec{}));
-    const Bytes activations = share_of(whole.kept, request_.offload.activations);
+    const Bytes activations = share_of(offloadable(model_, shard_, content, request_.training.recompute),
+                                       request_.offload.activations);
     const Bytes weights = share_of(weights_of(held.stage), request_.offload.weights);
     const Duration forward = price.forward.total();
     const Duration backward = price.backward();

@@ -209,8 +209,8 @@ void RankStates::add_weights(LedgerItems& items, When when) const {
   const ScheduleKind* kind = find_schedule(request_.schedule.name);
   if (kind != nullptr && !kind->kept_beside.empty())
     items.add(kWeights, kind->kept_beside, Bytes(parameters_.all() * kFp32Bytes));
-  if (shard_.gathered_weights && when == When::kPasses)
-    items.add(kWeights, "gathered units", gathered_units());
+  if (when == When::kStep) return;
+  if (shard_.gathered_weights) items.add(kWeights, "gathered units", gathered_units());
   if (offloaded > 0 && !masters_alone(shard_))
     items.add(kWeights, "units from the host", share_of(staged_units(), offloaded));
 }

@@ -28,7 +28,8 @@ class RankStates {
  public:
   RankStates(const TransformerSpec& model, const LedgerRequest& request, int rank);
 
-  // Units are gathered, and their gradients unsharded, while passes run. The optimizer step finds shards alone.
+  // Units are gathered or come from the host, and their gradients are unsharded, while passes run. The
+  // optimizer step finds what stays.
   enum class When : std::uint8_t { kPasses, kStep };
   void add_weights(LedgerItems& items, When when) const;
   void add_gradients(LedgerItems& items, When when) const;
