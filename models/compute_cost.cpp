@@ -159,8 +159,8 @@ GemmEfficiency gemm_efficiency(const HardwareProfile& profile, Precision precisi
     return row.layout == shape.layout && row.m == shape.m && row.n == shape.n && row.k == shape.k;
   });
   if (exact != table->rows.end()) return {.value = exact->efficiency, .provenance = exact->provenance};
-  const TableCorrection near = table_correction(*table, shape.layout, size_of(shape));
-  return {.value = formula * near.factor,
+  const TablePull near = table_pull(*table, shape.layout, size_of(shape));
+  return {.value = formula * near.factor(table->prior),
           .provenance = near.weight >= table->prior ? Provenance::kInterpolated : Provenance::kAnalytic};
 }
 

@@ -120,18 +120,25 @@ class Constants {
   std::vector<GemmLayout> layouts_;
 };
 
-double formula_seconds(const GemmFit& fit, const GemmDevice& device, const GemmPoint& point, double factor) {
-  const double share = fit.model.efficiency(point.layout).value *
-                       tile_quantisation(fit.model, device.sms, point.size) * factor;
+// Share of the peak rate that the formula gives a product.
+double formula_share(const GemmFit& fit, const GemmDevice& device, const GemmPoint& point) {
+  return fit.model.efficiency(point.layout).value * tile_quantisation(fit.model, device.sms, point.size);
+}
+
+double seconds_at(double share, const GemmFit& fit, const GemmDevice& device, const GemmPoint& point) {
   const double compute = flops(point.size) / (device.peak.count() * share);
   return fit.t0_seconds +
          std::max(compute, bytes(point, device.element_bytes) / device.memory_bandwidth.count());
 }
 
+double formula_seconds(const GemmFit& fit, const GemmDevice& device, const GemmPoint& point) {
+  return seconds_at(formula_share(fit, device, point), fit, device, point);
+}
+
 VectorXd log_ratios(const GemmFit& fit, const GemmDevice& device, const std::vector<GemmPoint>& points) {
   VectorXd r(static_cast<Index>(points.size()));
   for (std::size_t i = 0; i < points.size(); ++i)
-    r(static_cast<Index>(i)) = std::log(formula_seconds(fit, device, points[i], 1) / points[i].seconds);
+    r(static_cast<Index>(i)) = std::log(formula_seconds(fit, device, points[i]) / points[i].seconds);
   return r;
 }
 
@@ -139,9 +146,9 @@ VectorXd log_ratios(const GemmFit& fit, const GemmDevice& device, const std::vec
 double fit_constants(GemmFit& fit, const GemmDevice& device, const std::vector<GemmPoint>& points,
                      int steps) {
   const Constants constants(points, device);
+  GemmFit tried = fit;
   const auto residuals = [&](const VectorXd& x) {
-    GemmFit tried = fit;
-    constants.write(x, tried);
+    constants.write(x, tried);  // all of them
     return log_ratios(tried, device, points);
   };
   const DampedOptions options{.max_steps = steps, .relative_gain = 1e-6};
@@ -167,8 +174,9 @@ void set_rows(GemmFit& fit, const GemmDevice& device, const std::vector<GemmPoin
 }
 
 double corrected_seconds(const GemmFit& fit, const GemmDevice& device, const GemmPoint& point) {
-  const TableCorrection near = table_correction(fit.model.table, point.layout, point.size);
-  return formula_seconds(fit, device, point, near.factor);
+  const GemmTable& table = fit.model.table;
+  const double factor = table_pull(table, point.layout, point.size).factor(table.prior);
+  return seconds_at(formula_share(fit, device, point) * factor, fit, device, point);
 }
 
 // Does twice a dimension never cost less (kFlat), on shapes from 192 to 24576? Inside one wave the formula is
@@ -203,25 +211,37 @@ bool grows_with_size(const GemmFit& fit, const GemmDevice& device) {
 // Radius and prior of the least mean error in logarithms, each row left out of the table in turn, among those
 // under which a larger shape never costs less; no correction where there is no such pair.
 double fit_correction(GemmFit& fit, const GemmDevice& device, const std::vector<GemmPoint>& points) {
-  const auto loss = [&] {
+  GemmTable& table = fit.model.table;
+  std::vector<double> shares(points.size());
+  std::ranges::transform(points, shares.begin(),
+                         [&](const GemmPoint& point) { return formula_share(fit, device, point); });
+  const auto pulls_of_rows = [&] {
+    std::vector<TablePull> pulls;
+    for (const GemmPoint& point : points) pulls.push_back(table_pull(table, point.layout, point.size));
+    return pulls;
+  };
+  const auto loss = [&](const std::vector<TablePull>& pulls) {
     double sum = 0;
-    for (const GemmPoint& point : points)
-      sum += std::abs(std::log(corrected_seconds(fit, device, point) / point.seconds));
+    for (std::size_t i = 0; i < points.size(); ++i)
+      sum += std::abs(std::log(seconds_at(shares[i] * pulls[i].factor(table.prior), fit, device, points[i]) /
+                               points[i].seconds));
     return sum;
   };
   std::pair<double, double> best = {0, 1};
-  std::tie(fit.model.table.radius, fit.model.table.prior) = best;
-  double least = loss();
+  std::tie(table.radius, table.prior) = best;
+  double least = loss(pulls_of_rows());
   for (const double radius : kRadii) {
+    table.radius = radius;
+    const std::vector<TablePull> pulls = pulls_of_rows();
     for (const double prior : kPriors) {
-      std::tie(fit.model.table.radius, fit.model.table.prior) = std::pair{radius, prior};
-      const double tried = loss();
+      table.prior = prior;
+      const double tried = loss(pulls);
       if (tried >= least || !grows_with_size(fit, device)) continue;
       least = tried;
       best = {radius, prior};
     }
   }
-  std::tie(fit.model.table.radius, fit.model.table.prior) = best;
+  std::tie(table.radius, table.prior) = best;
   return least;
 }
 
@@ -277,7 +297,7 @@ GemmFit fit_gemm(std::vector<GemmPoint> points, const GemmDevice& device, const 
   set_rows(fit, device, points);
   fit_correction(fit, device, points);
   for (const GemmPoint& point : points)
-    fit.formula.add(row_name(point), formula_seconds(fit, device, point, 1), point.seconds);
+    fit.formula.add(row_name(point), formula_seconds(fit, device, point), point.seconds);
   leave_out_each(fit, device, points);
   return fit;
 }

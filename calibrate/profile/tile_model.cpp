@@ -13,15 +13,15 @@ namespace {
 
 // One way to cut a GEMM into tiles.
 struct Cut {
-  GemmTile tile;
+  const GemmTile& tile;
+  std::int64_t tiles = 0;  // of one slice
   std::int64_t slices = 1;
 };
 
 // Multiply-adds that the busiest SM is charged for, in units of the largest tile's rate.
 double tile_cost(const GemmModel& model, int sms, const GemmSize& size, const Cut& cut, double prologue) {
-  const auto& [tile, slices] = cut;
-  const std::int64_t tiles = ceil_div(size.m, tile.m) * ceil_div(size.n, tile.n) * size.batch * slices;
-  const auto waves = static_cast<double>(ceil_div(tiles, sms));
+  const auto& [tile, tiles, slices] = cut;
+  const auto waves = static_cast<double>(ceil_div(tiles * slices, sms));
   double depth = static_cast<double>(size.k) / static_cast<double>(slices);
   double adding_up = 0;
   if (slices > 1) {
@@ -49,9 +49,9 @@ double tile_quantisation(const GemmModel& model, int sms, const GemmSize& size, 
   const double prologue = model.prologue(precision);
   double cheapest = std::numeric_limits<double>::infinity();
   for (const GemmTile& tile : model.tiles) {
-    for (std::int64_t slices = 1; slices <= max_slices; ++slices) {
-      cheapest = std::min(cheapest, tile_cost(model, sms, size, {.tile = tile, .slices = slices}, prologue));
-    }
+    Cut cut{.tile = tile, .tiles = ceil_div(size.m, tile.m) * ceil_div(size.n, tile.n) * size.batch};
+    for (; cut.slices <= max_slices; ++cut.slices)
+      cheapest = std::min(cheapest, tile_cost(model, sms, size, cut, prologue));
   }
   const double useful = static_cast<double>(size.m) * static_cast<double>(size.n) *
                         static_cast<double>(size.k) * static_cast<double>(size.batch) / sms;
@@ -81,7 +81,7 @@ const GemmTable* table_of(const GemmModel& model, Precision precision) {
   return precision == Precision::kFp8 && model.fp8_table ? &*model.fp8_table : nullptr;
 }
 
-TableCorrection table_correction(const GemmTable& table, GemmLayout layout, const GemmSize& size) {
+TablePull table_pull(const GemmTable& table, GemmLayout layout, const GemmSize& size) {
   if (table.radius <= 0) return {};
   double weight = 0;
   double pull = 0;
@@ -93,7 +93,11 @@ TableCorrection table_correction(const GemmTable& table, GemmLayout layout, cons
     weight += w;
     pull += w * row.log_ratio;
   }
-  return {.factor = std::exp(pull / (weight + table.prior)), .weight = weight};
+  return {.weight = weight, .pull = pull};
+}
+
+double TablePull::factor(double prior) const {
+  return pull == 0 ? 1 : std::exp(pull / (weight + prior));
 }
 
 }  // namespace stagecraft

@@ -41,14 +41,14 @@ void compare_with_formula(GemmModel& model, int sms);
 // The table of the model that speaks for a precision; nullptr where none does.
 [[nodiscard]] const GemmTable* table_of(const GemmModel& model, Precision precision);
 
-// Correction of the formula by the table rows around a shape: a factor, and the weight of the rows. Near rows
-// pull by exp(sum w ln(row/formula) / (sum w + prior)), w = exp(-(distance/radius)^2) with the distance in
-// (ln m, ln n, ln k). A row of exactly this shape is excluded, so that a fit can test the others against it.
-struct TableCorrection {
-  double factor = 1;
-  double weight = 0;
+// How the table rows around a shape correct the formula: by the factor exp(sum w ln(row/formula) / (sum w +
+// prior)), w = exp(-(distance/radius)^2) with the distance in (ln m, ln n, ln k). A row of exactly this shape
+// is excluded, so that a fit can test the others against it.
+struct TablePull {
+  double weight = 0;                                // sum w
+  double pull = 0;                                  // sum w ln(row/formula)
+  [[nodiscard]] double factor(double prior) const;  // 1 where there are no rows
 };
-[[nodiscard]] TableCorrection table_correction(const GemmTable& table, GemmLayout layout,
-                                               const GemmSize& size);
+[[nodiscard]] TablePull table_pull(const GemmTable& table, GemmLayout layout, const GemmSize& size);
 
 }  // namespace stagecraft

@@ -1496,7 +1496,7 @@ class Answers(Case):
         self.assertIn(f"megatron_sc21: mean error {100 * scored['mape']:.3g} % is above 0.1 %\n", ran.stderr)
 
     def test_validate_tells_sets_that_constants_were_fitted_on_from_others(self):
-        sets = ["calibrate/validation/megatron_sc21.yaml", "calibrate/validation/megatron_sc21_rest.yaml"]
+        sets = ["calibrate/validation/zero_bubble.yaml", "calibrate/validation/megatron_release_a100.yaml"]
         fitted, held_out, pooled = (json.loads(line) for line in stagecraft("validate", *sets, "--json").stdout.splitlines())
         self.assertEqual((False, True), (fitted["held_out"], held_out["held_out"]))
         for score, pool in ((fitted, pooled["fitted"]), (held_out, pooled["held_out"])):
