@@ -106,6 +106,15 @@ std::string render(const Diagnostic& diagnostic, std::string_view source_line) {
   return text;
 }
 
+std::string one_line(const Diagnostic& diagnostic) {
+  return diagnostic.path.empty() ? diagnostic.message : diagnostic.path + ": " + diagnostic.message;
+}
+
+const Diagnostic* first_error(const std::vector<Diagnostic>& diagnostics) {
+  const auto error = std::ranges::find(diagnostics, Severity::kError, &Diagnostic::severity);
+  return error == diagnostics.end() ? nullptr : &*error;
+}
+
 std::string render_json(const std::vector<Diagnostic>& diagnostics) {
   JsonWriter json;
   json.begin_object().field("schema", "stagecraft.error/1").key("errors").begin_array();

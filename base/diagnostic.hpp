@@ -93,6 +93,12 @@ class ScenarioError : public std::runtime_error {
 // newline. With `source_line` (may be empty) the line and a caret are shown between message and hint.
 [[nodiscard]] std::string render(const Diagnostic& diagnostic, std::string_view source_line = {});
 
+// The path, if there is one, and the message: `parallelism.tensor: 6 does not divide model.heads = 64`.
+[[nodiscard]] std::string one_line(const Diagnostic& diagnostic);
+
+// nullptr without errors.
+[[nodiscard]] const Diagnostic* first_error(const std::vector<Diagnostic>& diagnostics);
+
 // The document `stagecraft.error/1`: JSON on one line, without newline.
 [[nodiscard]] std::string render_json(const std::vector<Diagnostic>& diagnostics);
 

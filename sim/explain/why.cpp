@@ -199,9 +199,8 @@ TriedChange tried(const std::vector<std::string>& set, const Reload& reload) {
     measure(*scenario, change);
     return change;
   }
-  for (const Diagnostic& diagnostic : diagnostics.sorted())
-    if (diagnostic.severity == Severity::kError && change.refused.empty())
-      change.refused = diagnostic.path + ": " + diagnostic.message;
+  const std::vector<Diagnostic> sorted = diagnostics.sorted();
+  if (const Diagnostic* error = first_error(sorted)) change.refused = one_line(*error);
   return change;
 }
 

@@ -178,8 +178,7 @@ int print_fujii(const Scenario& scenario, const Arguments& arguments, Session& s
     json.key("not_read").begin_array();
     for (const std::string& key : not_read) json.value(std::string_view(key));
     json.end_array().key("warnings").begin_array();
-    for (const Diagnostic& warning : scenario.warnings)
-      json.value(std::string_view(warning.path + ": " + warning.message));
+    for (const Diagnostic& warning : scenario.warnings) json.value(std::string_view(one_line(warning)));
     json.end_array().end_object();
     session.out << with_origin(json.str(), scenario) << '\n';
   } else {

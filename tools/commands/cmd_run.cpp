@@ -119,8 +119,7 @@ int check_command(const Arguments& arguments, Session& session) {
           .field("expert_tensor", plan.expert_tensor);
       json.field("data", plan.data).field("micro_batches", plan.micro_batches);
       json.key("warnings").begin_array();
-      for (const Diagnostic& warning : scenario.warnings)
-        json.value(std::string_view(warning.path + ": " + warning.message));
+      for (const Diagnostic& warning : scenario.warnings) json.value(std::string_view(one_line(warning)));
       json.end_array().end_object();
       own.out << with_origin(json.str(), scenario) << '\n';
     } else {
