@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <string>
 #include <vector>
 
@@ -90,11 +89,10 @@ std::string throughput_lines(const Report& report) {
 
 std::string breakdown_line(const Report& report) {
   std::vector<std::pair<std::string_view, double>> shares;
-  static constexpr std::array<std::string_view, kCategoryCount> kWords = {
-      "forward",  "backward", "recompute", "tensor", "context", "expert",
-      "pipeline", "data",     "optimizer", "bubble", "other"};
   for (std::size_t c = 0; c < kCategoryCount; ++c) {
-    shares.emplace_back(kWords[c], share_of(report.breakdown[c], report.iteration_time));
+    const std::string_view name = kCategoryNames[c];
+    shares.emplace_back(name.substr(0, name.find("_comm")),
+                        share_of(report.breakdown[c], report.iteration_time));
   }
   return shares_line("where it goes", shares);
 }
