@@ -282,8 +282,8 @@ std::string change_sentence(const Why& why, Duration now, bool has_capacity) {
 }
 
 void write(JsonWriter& json, const TriedChange& change) {
-  json.begin_object().field("change", std::string_view(change.words)).key("set").begin_array();
-  for (const std::string& set : change.set) json.value(std::string_view(set));
+  json.begin_object().field("change", change.words).key("set").begin_array();
+  for (const std::string& set : change.set) json.value(set);
   json.end_array().key("iteration_time_s");
   change.iteration_time ? json.value(*change.iteration_time) : json.null();
   json.key("verdict");
@@ -292,7 +292,7 @@ void write(JsonWriter& json, const TriedChange& change) {
   else
     json.null();
   json.key("refused");
-  change.refused.empty() ? json.null() : json.value(std::string_view(change.refused));
+  change.refused.empty() ? json.null() : json.value(change.refused);
   json.end_object();
 }
 
@@ -325,8 +325,8 @@ Why explain_why(const Scenario& scenario, const Report& report, const Reload& re
 }
 
 void write(JsonWriter& json, const Why& why) {
-  json.begin_object().field("bound_by", std::string_view(why.bound_by)).key("sentences").begin_array();
-  for (const std::string& sentence : why.sentences) json.value(std::string_view(sentence));
+  json.begin_object().field("bound_by", why.bound_by).key("sentences").begin_array();
+  for (const std::string& sentence : why.sentences) json.value(sentence);
   json.end_array().key("best");
   why.best ? write(json, *why.best) : static_cast<void>(json.null());
   json.key("changes").begin_array();

@@ -19,8 +19,8 @@ void write_list(JsonWriter& json, const char* name, const std::vector<std::strin
 
 std::string html_page(const GoodputPage& page) {
   JsonWriter json;
-  json.begin_object().field("kind", "goodput").field("title", std::string_view(page.title));
-  json.field("command", std::string_view(page.command)).field("version", std::string_view(page.version));
+  json.begin_object().field("kind", "goodput").field("title", page.title);
+  json.field("command", page.command).field("version", page.version);
   write_list(json, "names", page.names);
   write_list(json, "refused", page.refused);
   json.key("headlines").begin_array();

@@ -97,9 +97,7 @@ void write_estimate(JsonWriter& json, const FujiiEstimate& estimate, Bytes capac
 
 void print_json(const Answer& answer, const Scenario& scenario, Session& session) {
   JsonWriter json;
-  json.begin_object()
-      .field("schema", "stagecraft.memory/1")
-      .field("scenario", std::string_view(answer.report.scenario));
+  json.begin_object().field("schema", "stagecraft.memory/1").field("scenario", answer.report.scenario);
   json.key("memory");
   write_memory(json, answer.report.memory);
   json.field("iteration_time_s", answer.report.iteration_time);
@@ -110,7 +108,7 @@ void print_json(const Answer& answer, const Scenario& scenario, Session& session
   json.key("what_ifs").begin_array();
   for (const WhatIf& what_if : answer.what_ifs) {
     json.begin_object().key("set").begin_array();
-    for (const std::string& change : what_if.change) json.value(std::string_view(change));
+    for (const std::string& change : what_if.change) json.value(change);
     json.end_array().field("peak_bytes", what_if.peak);
     if (what_if.on_host > Bytes(0)) json.field("host_bytes", what_if.on_host);
     json.field("verdict", name_of(what_if.verdict))
@@ -118,7 +116,7 @@ void print_json(const Answer& answer, const Scenario& scenario, Session& session
         .end_object();
   }
   json.end_array().key("warnings").begin_array();
-  for (const std::string& warning : answer.report.warnings) json.value(std::string_view(warning));
+  for (const std::string& warning : answer.report.warnings) json.value(warning);
   json.end_array().end_object();
   session.out << with_origin(json.str(), scenario) << '\n';
 }
@@ -171,14 +169,14 @@ int print_fujii(const Scenario& scenario, const Arguments& arguments, Session& s
     JsonWriter json;
     json.begin_object()
         .field("schema", "stagecraft.memory/1")
-        .field("scenario", std::string_view(scenario.source))
+        .field("scenario", scenario.source)
         .field("model", "fujii")
         .key("fujii");
     write_estimate(json, *estimate, ledger.capacity);
     json.key("not_read").begin_array();
-    for (const std::string& key : not_read) json.value(std::string_view(key));
+    for (const std::string& key : not_read) json.value(key);
     json.end_array().key("warnings").begin_array();
-    for (const Diagnostic& warning : scenario.warnings) json.value(std::string_view(one_line(warning)));
+    for (const Diagnostic& warning : scenario.warnings) json.value(one_line(warning));
     json.end_array().end_object();
     session.out << with_origin(json.str(), scenario) << '\n';
   } else {
