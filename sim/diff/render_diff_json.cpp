@@ -115,9 +115,7 @@ void write_shares(JsonWriter& json, const TiedShares& shares) {
 std::string render_json(const TraceDiff& diff) {
   JsonWriter json;
   json.begin_object().field("schema", "stagecraft.diff/1").field("scenario", diff.scenario);
-  json.field("trace", diff.trace).field("rank", diff.rank).key("steps").begin_array();
-  for (const std::int64_t step : diff.steps) json.value(step);
-  json.end_array();
+  json.field("trace", diff.trace).field("rank", diff.rank).field("steps", diff.steps);
   write_side(json, "predicted", diff.predicted, diff.predicted_kernels);
   write_side(json, "measured", diff.measured, diff.measured_kernels);
   write_families(json, diff);

@@ -282,9 +282,7 @@ std::string change_sentence(const Why& why, Duration now, bool has_capacity) {
 }
 
 void write(JsonWriter& json, const TriedChange& change) {
-  json.begin_object().field("change", change.words).key("set").begin_array();
-  for (const std::string& set : change.set) json.value(set);
-  json.end_array().key("iteration_time_s");
+  json.begin_object().field("change", change.words).field("set", change.set).key("iteration_time_s");
   change.iteration_time ? json.value(*change.iteration_time) : json.null();
   json.key("verdict");
   if (change.iteration_time)
@@ -325,9 +323,7 @@ Why explain_why(const Scenario& scenario, const Report& report, const Reload& re
 }
 
 void write(JsonWriter& json, const Why& why) {
-  json.begin_object().field("bound_by", why.bound_by).key("sentences").begin_array();
-  for (const std::string& sentence : why.sentences) json.value(sentence);
-  json.end_array().key("best");
+  json.begin_object().field("bound_by", why.bound_by).field("sentences", why.sentences).key("best");
   why.best ? write(json, *why.best) : static_cast<void>(json.null());
   json.key("changes").begin_array();
   for (const TriedChange& change : why.changes) write(json, change);

@@ -24,9 +24,10 @@ std::string rank_line(const StalledRank& rank) {
 
 void write_faults(JsonWriter& json, const Report& report) {
   const FaultReport& faults = *report.faults;
-  json.begin_object().key("given").begin_array();
-  for (const std::string& fault : faults.faults) json.value(fault);
-  json.end_array().field("iteration_time_without_s", faults.without).field("finishes", !faults.stall);
+  json.begin_object()
+      .field("given", faults.faults)
+      .field("iteration_time_without_s", faults.without)
+      .field("finishes", !faults.stall);
   if (faults.stall) {
     json.key("stall").begin_object().field("time_s", *faults.stall).key("ranks").begin_array();
     for (const StalledRank& rank : faults.ranks) {

@@ -290,12 +290,6 @@ void write_inputs(JsonWriter& json, const GoodputReport& report) {
   json.end_array();
 }
 
-void write_texts(JsonWriter& json, std::string_view name, const std::vector<std::string>& texts) {
-  json.key(name).begin_array();
-  for (const std::string& text : texts) json.value(text);
-  json.end_array();
-}
-
 void write_timeline(JsonWriter& json, const GoodputReport& report) {
   if (report.timeline.empty()) return;
   json.key("timeline").begin_array();
@@ -349,7 +343,7 @@ std::string render_json(const GoodputReport& report) {
   write_inputs(json, report);
   if (!report.plan.empty()) json.field("plan", report.plan);
   write_timeline(json, report);
-  write_texts(json, "notes", report.notes);
+  json.field("notes", report.notes);
   json.end_object();
   return json.str();
 }

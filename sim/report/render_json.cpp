@@ -132,10 +132,7 @@ void write_result(JsonWriter& json, const Report& report, ResultDetail detail) {
   }
   write_provenance(json, report.provenance);
   json.field("tasks", report.tasks).field("simulated_ranks", report.simulated_ranks);
-  json.key("warnings").begin_array();
-  for (const std::string& warning : report.warnings) json.value(warning);
-  json.end_array();
-  json.field("profile", report.profile);
+  json.field("warnings", report.warnings).field("profile", report.profile);
   if (!report.software.empty()) json.field("software", report.software);
   json.field("timeline_hash", report.timeline_hash);
 }

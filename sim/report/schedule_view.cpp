@@ -326,9 +326,12 @@ std::string render_schedule_json(const ScheduleView& view) {
   json.field("stages", shape.ranks).field("micro_batches", shape.micro_batches).field("chunks", shape.chunks);
   json.key("ranks").begin_array();
   for (std::size_t rank = 0; rank < view.schedule.ranks.size(); ++rank) {
-    json.begin_object().field("rank", rank).key("actions").begin_array();
-    for (const std::string& word : words_of(view.schedule.ranks[rank])) json.value(word);
-    json.end_array().field("peak_in_flight", live[rank]).field("busy_s", Duration(work[rank])).end_object();
+    json.begin_object()
+        .field("rank", rank)
+        .field("actions", words_of(view.schedule.ranks[rank]))
+        .field("peak_in_flight", live[rank])
+        .field("busy_s", Duration(work[rank]))
+        .end_object();
   }
   json.end_array()
       .field("makespan_s", Duration(lengths.makespan))

@@ -70,10 +70,11 @@ void write_timeline(JsonWriter& json, const Viewed& viewed, std::size_t room) {
   json.key("timeline")
       .begin_object()
       .field("end_ns", std::max(end, viewed.simulation.timeline.makespan).count());
-  json.field("ranks", packed.ranks).field("shown_ranks", packed.shown_ranks).key("names").begin_array();
-  for (const std::string& name : rank_names(viewed.simulation.program, viewed.plan().pipeline))
-    json.value(name);
-  json.end_array().key("labels").begin_array();
+  json.field("ranks", packed.ranks)
+      .field("shown_ranks", packed.shown_ranks)
+      .field("names", rank_names(viewed.simulation.program, viewed.plan().pipeline))
+      .key("labels")
+      .begin_array();
   for (const PackedLabel& label : packed.labels) write_label(json, label, viewed);
   json.end_array().key("lanes").begin_array();
   for (const PackedLane& lane : packed.lanes)
@@ -121,11 +122,7 @@ void write_memory_over_time(JsonWriter& json, const Viewed& viewed) {
   const std::size_t ranks =
       std::min({steps.size(), viewed.simulation.report.memory.stages.size(), kMostCharts});
   json.key("held_bytes").begin_array();
-  for (std::size_t rank = 0; rank < ranks; ++rank) {
-    json.begin_array();
-    for (const std::int64_t bytes : highest(steps[rank], timeline.makespan)) json.value(bytes);
-    json.end_array();
-  }
+  for (std::size_t rank = 0; rank < ranks; ++rank) json.value(highest(steps[rank], timeline.makespan));
   json.end_array();
 }
 
@@ -161,9 +158,7 @@ void write_summary(JsonWriter& json, const Viewed& viewed) {
   json.field("timeline_hash", report.timeline_hash).field("finishes", report.finishes());
   const std::string yaml = to_yaml(viewed.scenario);
   json.field("scenario_hash", StableHash().add(std::string_view(yaml)).hex());
-  json.field("yaml", yaml).key("assumed").begin_array();
-  for (const std::string& assumption : report.assumptions) json.value(assumption);
-  json.end_array().key("critical_path").begin_array();
+  json.field("yaml", yaml).field("assumed", report.assumptions).key("critical_path").begin_array();
   for (const PathShare& share : report.critical_path)
     json.begin_array().value(share.name).value(share.time.count()).value(share.tasks).end_array();
   json.end_array().field("memory_rule", report.memory.rule());
@@ -187,12 +182,7 @@ std::string html_page(const RunPage& page) {
   JsonWriter json;
   json.begin_object().field("kind", "run").field("title", page.title);
   json.field("command", page.command).field("version", page.version);
-  for (const auto& [name, lines] : {std::pair("words", &page.words), std::pair("refused", &page.refused)}) {
-    json.key(name).begin_array();
-    for (const std::string& line : *lines) json.value(line);
-    json.end_array();
-  }
-  json.end_object();
+  json.field("words", page.words).field("refused", page.refused).end_object();
   return html_page(PageContent{
       .title = page.title, .json = fmt::format("{{{},\"runs\":[{}]}}", members(json), join(page.runs, ","))});
 }

@@ -76,11 +76,7 @@ void print_json(Session& session, const std::vector<Found>& found,
   JsonWriter json;
   json.begin_object().field("schema", "stagecraft.doctor/1").field("version", STAGECRAFT_VERSION);
   json.field("build", STAGECRAFT_BUILD);
-  for (const Found& item : found) {
-    json.key(item.what).begin_array();
-    for (const std::string& name : item.names) json.value(name);
-    json.end_array();
-  }
+  for (const Found& item : found) json.field(item.what, item.names);
   json.key("profiles").begin_array();
   for (const HardwareProfile& profile : profiles) {
     json.begin_object().field("name", profile.name).field("date", profile.date);
