@@ -265,7 +265,15 @@ std::string percent(double share, int decimals) {
 }
 
 std::string counted(std::int64_t n, std::string_view noun) {
-  return fmt::format("{} {}{}", n, noun, n == 1 ? "" : noun.ends_with("ch") ? "es" : "s");
+  return fmt::format("{} {}", n, plural(n, noun));
+}
+
+std::string counted_thousands(std::int64_t n, std::string_view noun) {
+  return with_thousands(n) + " " + plural(n, noun);
+}
+
+std::string plural(std::int64_t n, std::string_view noun) {
+  return fmt::format("{}{}", noun, n == 1 ? "" : noun.ends_with("ch") ? "es" : "s");
 }
 
 std::string with_thousands(std::int64_t n) {

@@ -50,6 +50,8 @@ namespace stagecraft {
 
 // A regular noun: "1 micro-batch", "8 micro-batches".
 [[nodiscard]] std::string counted(std::int64_t n, std::string_view noun);
+[[nodiscard]] std::string counted_thousands(std::int64_t n, std::string_view noun);  // "1,024 GPUs"
+[[nodiscard]] std::string plural(std::int64_t n, std::string_view noun);             // "GPUs", and "GPU" of 1
 
 // 3 to 4 significant digits with a unit that fits: "10.0 s", "314 ms", "1.25 us", "72.4 GiB", "312 TFLOP/s",
 // "50 GB/s".

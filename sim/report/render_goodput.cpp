@@ -41,8 +41,7 @@ std::string of_percent(const MeanInterval& value) {
 // 20 nodes, of which 2 are spares.
 std::string machines_of(const GoodputReport& report) {
   std::string text = report.gpus > 0 ? fmt::format("{} GPUs on ", with_thousands(report.gpus)) : "";
-  text +=
-      with_thousands(report.nodes - report.spares) + (report.nodes - report.spares == 1 ? " node" : " nodes");
+  text += counted_thousands(report.nodes - report.spares, "node");
   if (report.spares > 0) text += " and " + counted(report.spares, "spare");
   return text;
 }
@@ -107,7 +106,7 @@ std::string checkpoint_of(const GoodputReport& report) {
   text += never ? fmt::format(", none within {}", span_of(report.horizon))
                 : fmt::format(", every {}", span_of(checkpoint.interval));
   if (!never && checkpoint.steps > 0)
-    text += fmt::format(" ({} step{})", with_thousands(checkpoint.steps), checkpoint.steps == 1 ? "" : "s");
+    text += fmt::format(" ({})", counted_thousands(checkpoint.steps, "step"));
   std::string out = headed_line("checkpoint", text);
   text = fmt::format("blocks {}", span_of(checkpoint.block));
   if (checkpoint.persist > Duration::zero())
@@ -121,8 +120,7 @@ std::string advice_of(const GoodputReport& report) {
   if (advice.interval) {
     std::string text = fmt::format("checkpoint every {}", span_of(*advice.interval));
     if (advice.interval_steps > 0)
-      text += fmt::format(" ({} step{})", with_thousands(advice.interval_steps),
-                          advice.interval_steps == 1 ? "" : "s");
+      text += fmt::format(" ({})", counted_thousands(advice.interval_steps, "step"));
     out += wrapped_lines("advice", text + ": " + advice.interval_why);
   }
   if (advice.spares)

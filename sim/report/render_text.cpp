@@ -156,10 +156,7 @@ std::string verbose_lines(const Report& report) {
 
 std::string render_text(const Report& report, bool verbose) {
   std::string out = fmt::format("{}\n", report.name);
-  out += wrapped_lines(
-      "layout",
-      fmt::format("{} GPU{}: {}", with_thousands(report.gpus), report.gpus == 1 ? "" : "s", report.headline),
-      " · ");
+  out += wrapped_lines("layout", counted_thousands(report.gpus, "GPU") + ": " + report.headline, " · ");
   out += throughput_lines(report);
   out += memory_lines(report.memory);
   out += breakdown_line(report);

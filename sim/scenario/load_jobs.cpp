@@ -110,7 +110,7 @@ void JobsReader::take(YamlMap& map, const std::vector<int>& nodes, const std::st
   if (twice.empty()) return;
   std::sort(twice.begin(), twice.end());
   twice.erase(std::unique(twice.begin(), twice.end()), twice.end());
-  const std::string which = fmt::format("{} {}", twice.size() == 1 ? "node" : "nodes", node_list_text(twice));
+  const std::string which = plural(std::ssize(twice), "node") + " " + node_list_text(twice);
   map.error(
       "nodes", "overlap",
       owner == whose ? which + " stands in the list twice" : fmt::format("{} belongs to {}", which, owner),
@@ -178,7 +178,7 @@ void JobsReader::check_job(YamlMap& map, const OtherJob& job) {
   const int needs = own->server_count(), has = static_cast<int>(job.nodes.size());
   if (needs != has) {
     map.error("nodes", "wrong-count",
-              fmt::format("{} {} for a job that is written for {}", has, has == 1 ? "node" : "nodes", needs),
+              fmt::format("{} for a job that is written for {}", counted(has, "node"), needs),
               fmt::format("list {} of them, or change its cluster.nodes", needs));
     return;
   }

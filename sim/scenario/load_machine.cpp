@@ -177,8 +177,8 @@ void check_fabric_size(YamlMap& fabric_map, const ClusterSpec& cluster) {
     for (const int size : fabric.dims) routers = std::min<std::int64_t>(routers * size, 1 << 30);
     if (routers != nodes)
       fabric_map.error("dims", "does-not-fit",
-                       fmt::format("{} = {} routers are not the cluster's {} node{}",
-                                   fmt::join(fabric.dims, " x "), routers, nodes, nodes == 1 ? "" : "s"),
+                       fmt::format("{} = {} routers are not the cluster's {}", fmt::join(fabric.dims, " x "),
+                                   routers, counted(nodes, "node")),
                        "a torus has a router for every node");
   }
   if (fabric.kind == FabricKind::kDragonfly) {

@@ -53,7 +53,7 @@ std::string steps_text(const MeasuredTrace& measured) {
     numbers.push_back(std::to_string(measured.trace.steps[static_cast<std::size_t>(step)].number));
   if (numbers.size() == 1 && numbers.front() == "-1") return "all of it";
   const std::size_t left = measured.trace.steps.size() - numbers.size();
-  return fmt::format("step{} {}{}", numbers.size() == 1 ? "" : "s", join(numbers, ", "),
+  return fmt::format("{} {}{}", plural(std::ssize(numbers), "step"), join(numbers, ", "),
                      left == 0 ? "" : fmt::format(" ({} left out)", left));
 }
 

@@ -160,7 +160,7 @@ class Table {
 
   [[nodiscard]] std::string on_gpus(std::size_t variant) const {
     const int gpus = comparison_.outcomes[variant].report->gpus;
-    return unlike_gpus() ? fmt::format(" on {} GPU{}", with_thousands(gpus), gpus == 1 ? "" : "s") : "";
+    return unlike_gpus() ? " on " + counted_thousands(gpus, "GPU") : "";
   }
 
   [[nodiscard]] static std::string memory(const Outcome& outcome) {
