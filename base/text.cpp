@@ -238,6 +238,10 @@ std::string join(std::span<const std::string> items, std::string_view separator)
   return fmt::format("{}", fmt::join(items.begin(), items.end(), separator));
 }
 
+std::vector<std::string> to_strings(std::span<const std::string_view> texts) {
+  return {texts.begin(), texts.end()};
+}
+
 std::string human(Duration time) {
   if (time == Duration::zero()) return "0 s";
   // Whole nanoseconds have no decimals to show.

@@ -47,6 +47,7 @@ namespace stagecraft {
 // The parts between separators: one more than there are separators, and any may be empty.
 [[nodiscard]] std::vector<std::string_view> split(std::string_view text, char separator);
 [[nodiscard]] std::string join(std::span<const std::string> items, std::string_view separator);
+[[nodiscard]] std::vector<std::string> to_strings(std::span<const std::string_view> texts);
 
 // A regular noun: "1 micro-batch", "8 micro-batches".
 [[nodiscard]] std::string counted(std::int64_t n, std::string_view noun);

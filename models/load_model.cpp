@@ -42,17 +42,11 @@ constexpr FamilyDefaults kLlamaDefaults{.activation = Activation::kSwiglu,
                                         .biases = false,
                                         .dropout = false};
 
-template <class Enum>
-Enum choose(YamlMap& map, std::string_view key, std::span<const std::string_view> names, Enum fallback) {
-  const std::vector<std::string> words(names.begin(), names.end());
-  return static_cast<Enum>(map.choice(key, words, static_cast<std::size_t>(fallback)));
-}
-
 void load_choices(YamlMap& map, TransformerSpec& model) {
   const FamilyDefaults& defaults = model.family == Family::kGpt ? kGptDefaults : kLlamaDefaults;
-  model.activation = choose(map, "activation", kActivationNames, defaults.activation);
-  model.normalization = choose(map, "normalization", kNormalizationNames, defaults.normalization);
-  model.position = choose(map, "position", kPositionNames, defaults.position);
+  model.activation = map.choose("activation", kActivationNames, defaults.activation);
+  model.normalization = map.choose("normalization", kNormalizationNames, defaults.normalization);
+  model.position = map.choose("position", kPositionNames, defaults.position);
   model.tied_embeddings = map.boolean("tied_embeddings", defaults.tied_embeddings);
   model.biases = map.boolean("biases", defaults.biases);
   model.qkv_bias = map.boolean("qkv_bias", model.biases && !model.latent_attention);
@@ -267,7 +261,7 @@ StagesSpec load_stages(YamlMap& map) {
 }  // namespace
 
 ModelSpec load_model(YamlMap& map) {
-  std::vector<std::string> families(kFamilyNames.begin(), kFamilyNames.end());
+  std::vector<std::string> families = to_strings(kFamilyNames);
   families.emplace_back("stages");
   const std::size_t mistakes = map.diagnostics().error_count();
   const std::size_t family = map.choice("family", families);

@@ -290,8 +290,7 @@ DefaultSoftware read_software(YamlMap& root) {
                            .sharded_gated = section.map.text("sharded_gated", ""),
                            .sharded_fp16 = section.map.text("sharded_fp16", "")};
   if (section.map.has("cuda_graphs"))
-    software.cuda_graphs =
-        static_cast<CudaGraphs>(section.map.choice("cuda_graphs", to_strings(kCudaGraphsNames)));
+    software.cuda_graphs = section.map.choose<CudaGraphs>("cuda_graphs", kCudaGraphsNames);
   section.map.finish();
   return software;
 }

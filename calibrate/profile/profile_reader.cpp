@@ -43,10 +43,6 @@ std::string Range::text() const {
   return fmt::format("{}{:g}, {:g}]", closed_below ? '[' : '(', above, up_to);
 }
 
-std::vector<std::string> to_strings(std::span<const std::string_view> names) {
-  return {names.begin(), names.end()};
-}
-
 Section required_section(YamlMap& in, std::string_view key, std::string_view what_it_is) {
   const YamlNode* node = in.get(key);
   if (node == nullptr) {
@@ -60,14 +56,13 @@ Section required_section(YamlMap& in, std::string_view key, std::string_view wha
 }
 
 Story read_story(YamlMap& in) {
-  const std::vector<std::string> names = to_strings(kProvenanceNames);
-  const std::size_t provenance = in.choice("provenance", names);
+  const auto provenance = in.choose<Provenance>("provenance", kProvenanceNames);
   const std::size_t errors = in.diagnostics().error_count();
   std::string source = in.text("source");
   if (errors == in.diagnostics().error_count() && blank(source)) {
     in.error("source", "empty-source", "says nothing", "a citation, or how it was fitted and on what");
   }
-  return {.provenance = static_cast<Provenance>(provenance), .source = std::move(source)};
+  return {.provenance = provenance, .source = std::move(source)};
 }
 
 double read_in_range(YamlMap& in, std::string_view key, Range range) {

@@ -15,7 +15,6 @@
 #include "base/text.hpp"
 #include "sim/goodput/processes/laws.hpp"
 #include "sim/goodput/trace_file.hpp"
-#include "sim/scenario/choices.hpp"
 #include "sim/scenario/trace_source.hpp"
 
 namespace stagecraft {
@@ -150,7 +149,7 @@ class ProcessLoader {
 
 FailureProcess ProcessLoader::load() {
   const std::size_t before = map_.diagnostics().error_count();
-  const std::size_t kind = map_.choice("kind", choices(kFailureLawNames), 0);
+  const std::size_t kind = map_.choice("kind", to_strings(kFailureLawNames), 0);
   const bool is_kind = clean_since(map_, before);
   FailureProcess process;
   process.law = load_law(kind);
@@ -424,8 +423,7 @@ Cause ProcessLoader::one_cause(std::string name) {
   Cause cause{.name = std::move(name)};
   cause.detect = in_.duration("detect");
   if (!breaks_) return cause;
-  cause.severity = static_cast<FailureSeverity>(
-      map_.choice("severity", choices(kSeverityNames), static_cast<std::size_t>(FailureSeverity::kNode)));
+  cause.severity = map_.choose("severity", kSeverityNames, FailureSeverity::kNode);
   if (map_.has("repair")) cause.repair = load_repair(map_, "repair", context_);
   return cause;
 }
@@ -440,8 +438,7 @@ Cause ProcessLoader::load_cause(YamlMap& item, bool with_share) {
                              : item.number("share", {.min = 0, .max = 1, .fallback = 1.0});
   cause.detect = DefaultedMap(item, context_.defaults).duration("detect");
   if (breaks_) {
-    cause.severity = static_cast<FailureSeverity>(
-        item.choice("severity", choices(kSeverityNames), static_cast<std::size_t>(FailureSeverity::kNode)));
+    cause.severity = item.choose("severity", kSeverityNames, FailureSeverity::kNode);
     if (item.has("repair")) cause.repair = load_repair(item, "repair", context_);
   }
   item.finish();
@@ -535,7 +532,7 @@ RepairSpec load_repair(YamlMap& map, const char* key, const ProcessContext& cont
   }
   YamlMap inner = scalar ? YamlMap(nullptr, map.path_of(key), node->where, map.diagnostics()) : map.map(key);
   const std::size_t kind =
-      scalar ? map.choice(key, choices(kRepairNames)) : inner.choice("kind", choices(kRepairNames), 0);
+      scalar ? map.choice(key, to_strings(kRepairNames)) : inner.choice("kind", to_strings(kRepairNames), 0);
   spec.kind = static_cast<RepairKind>(kind);
   if (spec.kind == RepairKind::kConstant) spec.time = inner.duration("time");
   if (spec.kind == RepairKind::kEmpirical) {

@@ -10,7 +10,6 @@
 
 #include "base/text.hpp"
 #include "sim/goodput/processes/laws.hpp"
-#include "sim/scenario/choices.hpp"
 #include "sim/scenario/failure_defaults.hpp"
 #include "sim/scenario/load_failure_process.hpp"
 #include "sim/scenario/load_policy.hpp"
@@ -59,7 +58,7 @@ std::vector<FailureProcess> load_processes(YamlMap& failures, const ProcessConte
   std::vector<FailureProcess> processes;
   const std::string path = failures.path_of("process");
   const YamlNode* node = failures.get("process");
-  failures.accepts("process", {.kind = KeyForm::Kind::kChoice, .words = choices(kFailureLawNames)});
+  failures.accepts("process", {.kind = KeyForm::Kind::kChoice, .words = to_strings(kFailureLawNames)});
   YamlNode named;
   if (node == nullptr || node->kind == YamlNode::Kind::kScalar) {
     if (node != nullptr) {

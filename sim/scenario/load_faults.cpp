@@ -176,9 +176,8 @@ void FaultReader::read_factor() {
 }
 
 FaultSpec FaultReader::read() {
-  static const std::vector<std::string> kKinds(kFaultKindNames.begin(), kFaultKindNames.end());
   fault_.at = map_.duration("at", Duration::zero());
-  fault_.kind = static_cast<FaultKind>(map_.choice("kind", kKinds));
+  fault_.kind = map_.choose<FaultKind>("kind", kFaultKindNames);
   if (!clean()) return {};
   if (fault_.kind == FaultKind::kSlowGpu)
     read_gpu();
