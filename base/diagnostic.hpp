@@ -79,6 +79,18 @@ class Diagnostics {
   KeySurvey* survey_ = nullptr;
 };
 
+// Errors that are reported after it was made: a check of values may ask whether these were read at all.
+class ErrorWatch {
+ public:
+  explicit ErrorWatch(const Diagnostics& diagnostics)
+      : diagnostics_(diagnostics), before_(diagnostics.error_count()) {}
+  [[nodiscard]] bool clean() const { return diagnostics_.error_count() == before_; }
+
+ private:
+  const Diagnostics& diagnostics_;
+  std::size_t before_;
+};
+
 // The user's input is wrong. what() is the rendered text of all diagnostics.
 class ScenarioError : public std::runtime_error {
  public:

@@ -144,7 +144,7 @@ std::optional<Fragment> import_deepspeed(std::string_view text, const std::strin
     diagnostics.error(std::move(*mark));
     return std::nullopt;
   }
-  const std::size_t before = diagnostics.error_count();
+  const ErrorWatch watch(diagnostics);
   Diagnostics as_json, as_yaml;
   std::optional<YamlNode> root = parse_json(text, name, as_json);
   if (!root) {
@@ -154,7 +154,7 @@ std::optional<Fragment> import_deepspeed(std::string_view text, const std::strin
   if (!root || root->kind != YamlNode::Kind::kMap) {
     const bool yaml = is_yaml(name, as_json);
     diagnostics.add_all(yaml ? as_yaml : as_json);
-    if (diagnostics.error_count() == before) diagnostics.error(no_configuration(name));
+    if (watch.clean()) diagnostics.error(no_configuration(name));
     return std::nullopt;
   }
   Diagnostics found;
@@ -166,7 +166,7 @@ std::optional<Fragment> import_deepspeed(std::string_view text, const std::strin
     return std::nullopt;
   }
   diagnostics.add_all(found);
-  if (diagnostics.error_count() != before) return std::nullopt;
+  if (!watch.clean()) return std::nullopt;
   return fragment;
 }
 

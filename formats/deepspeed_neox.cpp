@@ -23,12 +23,12 @@ class NeoxImport {
       : reader_(reader), request_(request), diagnostics_(diagnostics) {}
 
   std::optional<Fragment> run() {
-    const std::size_t before = diagnostics_.error_count();
+    const ErrorWatch watch(diagnostics_);
     fragment_.head.push_back(fmt::format("From {}: a configuration of GPT-NeoX", reader_.file()));
     fragment_.entries.push_back(entry("stagecraft", 1, {}));
     read_degrees();
     add_section(fragment_, "model", model());
-    if (complete_ && diagnostics_.error_count() == before)
+    if (complete_ && watch.clean())
       if (auto line = parameters_line(fragment_.entries.back().entries, reader_.file(), diagnostics_))
         fragment_.head.push_back(std::move(*line));
     add_section(fragment_, "cluster", cluster());
@@ -49,10 +49,9 @@ class NeoxImport {
 
  private:
   std::int64_t required(std::string_view path) {
-    const std::size_t before = diagnostics_.error_count();
+    const ErrorWatch watch(diagnostics_);
     const auto value = reader_.integer(path, 1, kMaxCount);
-    if (!value && diagnostics_.error_count() == before)
-      reader_.error(path, "missing", "is required, but not given");
+    if (!value && watch.clean()) reader_.error(path, "missing", "is required, but not given");
     return value.value_or(1);
   }
 

@@ -500,7 +500,7 @@ class ArgvReader {
   std::vector<Word> strays_;
 };
 
-std::optional<MegatronArguments> checked(MegatronArguments arguments, std::size_t errors_before,
+std::optional<MegatronArguments> checked(MegatronArguments arguments, const ErrorWatch& watch,
                                          Diagnostics& diagnostics) {
   if (arguments.items.empty()) {
     diagnostics.error(
@@ -510,7 +510,7 @@ std::optional<MegatronArguments> checked(MegatronArguments arguments, std::size_
          .hint = "a shell script is not read: run it with its launcher set to echo, and import "
                  "what it prints"});
   }
-  if (diagnostics.error_count() != errors_before) return std::nullopt;
+  if (!watch.clean()) return std::nullopt;
   return arguments;
 }
 
@@ -529,20 +529,20 @@ const MegatronArgument* MegatronArguments::find(std::string_view name) const {
 
 std::optional<MegatronArguments> read_megatron_text(std::string_view text, const std::string& name,
                                                     const ShellDefines& defines, Diagnostics& diagnostics) {
-  const std::size_t before = diagnostics.error_count();
-  if (is_dump(text)) return checked(DumpReader(name, diagnostics).read(text), before, diagnostics);
+  const ErrorWatch watch(diagnostics);
+  if (is_dump(text)) return checked(DumpReader(name, diagnostics).read(text), watch, diagnostics);
   Words words(name, defines, diagnostics);
-  return checked(ArgvReader(name, diagnostics).read(words.split(text)), before, diagnostics);
+  return checked(ArgvReader(name, diagnostics).read(words.split(text)), watch, diagnostics);
 }
 
 std::optional<MegatronArguments> read_megatron_words(std::span<const std::string> given,
                                                      const ShellDefines& defines, Diagnostics& diagnostics) {
-  const std::size_t before = diagnostics.error_count();
+  const ErrorWatch watch(diagnostics);
   const std::string name = "command line";
   Words expander(name, defines, diagnostics);
   std::vector<Word> words;
   for (const std::string& word : given) words.push_back(expander.expand(word));
-  return checked(ArgvReader(name, diagnostics).read(words), before, diagnostics);
+  return checked(ArgvReader(name, diagnostics).read(words), watch, diagnostics);
 }
 
 std::vector<double> steady_iterations_ms(const MegatronArguments& arguments,

@@ -137,9 +137,9 @@ std::optional<std::int64_t> MegatronReader::integer(std::string_view name, std::
                                                     std::int64_t max) {
   const MegatronArgument* item = given(name);
   if (item == nullptr) return std::nullopt;
-  const std::size_t before = diagnostics_.error_count();
+  const ErrorWatch watch(diagnostics_);
   const std::string word = text(name);
-  if (diagnostics_.error_count() != before) return std::nullopt;
+  if (!watch.clean()) return std::nullopt;
   const std::optional<std::int64_t> value = parse_integer(word);
   if (!value)
     error(name, "not-a-number", fmt::format("{} is no whole number", in_quotes(word)));
@@ -165,10 +165,10 @@ std::optional<double> MegatronReader::number(std::string_view name, double min, 
 }
 
 std::int64_t MegatronReader::required(std::string_view name, std::int64_t max) {
-  const std::size_t before = diagnostics_.error_count();
+  const ErrorWatch watch(diagnostics_);
   const std::optional<std::int64_t> value = integer(name, 1, max);
   if (value) return *value;
-  if (diagnostics_.error_count() == before && (find(name) == nullptr || find(name)->unexpanded.empty())) {
+  if (watch.clean() && (find(name) == nullptr || find(name)->unexpanded.empty())) {
     error(name, "missing-option", "is required, but not given");
   }
   return 1;

@@ -210,10 +210,10 @@ class Reader {
 }  // namespace
 
 std::optional<NcclMachine> read_nccl_machine(const XmlElement& system, Diagnostics& diagnostics) {
-  const std::size_t before = diagnostics.error_count();
+  const ErrorWatch watch(diagnostics);
   Reader reader(diagnostics);
   reader.system(system);
-  if (diagnostics.error_count() != before) return std::nullopt;
+  if (!watch.clean()) return std::nullopt;
   return reader.take();
 }
 

@@ -45,7 +45,7 @@ class MachineImporter {
                           .hint = "a <gpu> element, or a <pci> of class 0x0302 or 0x0300"});
       return std::nullopt;
     }
-    const std::size_t before = diagnostics_.error_count();
+    const ErrorWatch watch(diagnostics_);
     head();
     gpus();
     nvlinks();
@@ -53,7 +53,7 @@ class MachineImporter {
     pcie();
     pcie_switches();
     leftovers();
-    if (diagnostics_.error_count() != before) return std::nullopt;
+    if (!watch.clean()) return std::nullopt;
     return machine_fragment(facts_);
   }
 

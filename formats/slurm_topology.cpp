@@ -32,11 +32,11 @@ class ForestBuilder {
       : groups_(groups), diagnostics_(diagnostics) {}
 
   std::optional<Forest> build() {
-    const std::size_t before = diagnostics_.error_count();
+    const ErrorWatch watch(diagnostics_);
     for (std::size_t i = 0; i < groups_.size(); ++i) name(i);
     std::vector<bool> has_parent(groups_.size(), false);
     for (const SlurmGroup& group : groups_) parents(group, has_parent);
-    if (diagnostics_.error_count() != before) return std::nullopt;
+    if (!watch.clean()) return std::nullopt;
     Forest forest;
     for (std::size_t i = 0; i < groups_.size(); ++i) {
       if (!groups_[i].nodes.empty()) forest.leaves.push_back(i);
@@ -45,10 +45,10 @@ class ForestBuilder {
     std::size_t reached = 0;
     for (const std::size_t root : forest.roots)
       forest.levels = std::max(forest.levels, depth(root, 1, reached));
-    if (diagnostics_.error_count() == before && reached < groups_.size())
+    if (watch.clean() && reached < groups_.size())
       refuse(groups_.front(), "circle", "some switches are below themselves",
              "a tree has a switch below no other");
-    if (diagnostics_.error_count() != before) return std::nullopt;
+    if (!watch.clean()) return std::nullopt;
     return forest;
   }
 
@@ -114,11 +114,11 @@ class FabricImporter {
       : topology_(topology), file_(std::move(file)), request_(request), diagnostics_(diagnostics) {}
 
   std::optional<Fragment> import() {
-    const std::size_t before = diagnostics_.error_count();
+    const ErrorWatch watch(diagnostics_);
     if (topology_.kind == SlurmKind::kTree) tree();
     if (topology_.kind == SlurmKind::kBlock) blocks();
     if (topology_.kind == SlurmKind::kFlat) flat();
-    if (diagnostics_.error_count() != before) return std::nullopt;
+    if (!watch.clean()) return std::nullopt;
     if (request_.link)
       fabric_.push_back(
           {.key = "nic_bandwidth", .value = fragment_bit_rate(*request_.link, {}), .comment = "--link"});

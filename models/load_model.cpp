@@ -105,16 +105,15 @@ void check_latent_choices(YamlMap& map, const TransformerSpec& model) {
 }
 
 void load_heads(YamlMap& map, TransformerSpec& model) {
-  const std::size_t mistakes = map.diagnostics().error_count();
+  const ErrorWatch watch(map.diagnostics());
   model.hidden = read_count(map, "hidden");
   model.heads = read_count(map, "heads");
   model.latent_attention = load_latent_attention(map);
-  if (model.latent_attention)
-    return load_latent_heads(map, model, map.diagnostics().error_count() == mistakes);
+  if (model.latent_attention) return load_latent_heads(map, model, watch.clean());
   model.kv_heads = read_count(map, "kv_heads", model.heads);
   model.head_size = read_count(map, "head_size", std::max<std::int64_t>(1, model.hidden / model.heads));
   // The placeholder of a refused number would fit nothing.
-  if (map.diagnostics().error_count() > mistakes) return;
+  if (!watch.clean()) return;
   if (!map.has("head_size") && model.hidden % model.heads != 0) {
     map.error("hidden", "not-divisible",
               fmt::format("{} is not divisible by heads = {}", model.hidden, model.heads),
@@ -180,9 +179,9 @@ TransformerSpec load_transformer(YamlMap& map, Family family) {
   TransformerSpec model;
   model.family = family;
   model.name = map.name("name", std::string(kFamilyNames[static_cast<std::size_t>(family)]));
-  const std::size_t mistakes = map.diagnostics().error_count();
+  const ErrorWatch watch(map.diagnostics());
   model.layers = map.integer("layers", {.min = 1, .max = kMaxLayers});
-  const bool known = map.diagnostics().error_count() == mistakes;
+  const bool known = watch.clean();
   load_heads(map, model);
   model.experts = load_experts(map, known ? model.layers : kMaxLayers);
   model.ffn_hidden = load_width(map, model);
@@ -192,7 +191,7 @@ TransformerSpec load_transformer(YamlMap& map, Family family) {
   load_choices(map, model);
   check_latent_choices(map, model);
   // Placeholders of refused numbers are small, but lists of layers may not fit them.
-  if (map.diagnostics().error_count() == mistakes) check_size(map, model);
+  if (watch.clean()) check_size(map, model);
   return model;
 }
 
@@ -244,7 +243,7 @@ void check_lengths(YamlMap& map, const StagesSpec& model) {
 }
 
 StagesSpec load_stages(YamlMap& map) {
-  const std::size_t mistakes = map.diagnostics().error_count();
+  const ErrorWatch watch(map.diagnostics());
   StagesSpec model{.name = map.name("name", "stages"),
                    .forward = costs(map, "forward"),
                    .input_gradient = costs(map, "input_gradient"),
@@ -254,7 +253,7 @@ StagesSpec load_stages(YamlMap& map) {
   if (map.has("recompute")) model.recompute = map.durations("recompute");
   if (map.has("message")) model.message = sizes(map, "message");
   // A refused entry is missing from its list: lengths mean nothing then.
-  if (map.diagnostics().error_count() == mistakes) check_lengths(map, model);
+  if (watch.clean()) check_lengths(map, model);
   return model;
 }
 
@@ -263,9 +262,9 @@ StagesSpec load_stages(YamlMap& map) {
 ModelSpec load_model(YamlMap& map) {
   std::vector<std::string> families = to_strings(kFamilyNames);
   families.emplace_back("stages");
-  const std::size_t mistakes = map.diagnostics().error_count();
+  const ErrorWatch watch(map.diagnostics());
   const std::size_t family = map.choice("family", families);
-  if (map.diagnostics().error_count() > mistakes) return {};  // which keys are right depends on the family
+  if (!watch.clean()) return {};  // which keys are right depends on the family
   ModelSpec model = family == kFamilyNames.size() ? ModelSpec(load_stages(map))
                                                   : load_transformer(map, static_cast<Family>(family));
   map.finish();

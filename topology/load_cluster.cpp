@@ -19,9 +19,9 @@ namespace {
 
 // A bandwidth above zero. A value that could not be read was already reported and is not reported twice.
 Bandwidth positive_bandwidth(YamlMap& map, std::string_view key, std::optional<Bandwidth> fallback = {}) {
-  const std::size_t before = map.diagnostics().error_count();
+  const ErrorWatch watch(map.diagnostics());
   const Bandwidth value = map.bandwidth(key, fallback);
-  if (map.has(key) && map.diagnostics().error_count() == before && value <= Bandwidth(0))
+  if (map.has(key) && watch.clean() && value <= Bandwidth(0))
     map.error(key, "out-of-range", "must be above 0",
               "a bandwidth per direction, for instance 25 GB/s or 200 Gb/s");
   return value;

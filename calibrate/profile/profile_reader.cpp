@@ -57,18 +57,18 @@ Section required_section(YamlMap& in, std::string_view key, std::string_view wha
 
 Story read_story(YamlMap& in) {
   const auto provenance = in.choose<Provenance>("provenance", kProvenanceNames);
-  const std::size_t errors = in.diagnostics().error_count();
+  const ErrorWatch watch(in.diagnostics());
   std::string source = in.text("source");
-  if (errors == in.diagnostics().error_count() && blank(source)) {
+  if (watch.clean() && blank(source)) {
     in.error("source", "empty-source", "says nothing", "a citation, or how it was fitted and on what");
   }
   return {.provenance = provenance, .source = std::move(source)};
 }
 
 double read_in_range(YamlMap& in, std::string_view key, Range range) {
-  const std::size_t errors = in.diagnostics().error_count();
+  const ErrorWatch watch(in.diagnostics());
   const double value = in.number(key);
-  if (errors != in.diagnostics().error_count()) return value;
+  if (!watch.clean()) return value;
   if (!range.holds(value))
     in.error(key, "out-of-range", fmt::format("{:g} does not lie in {}", value, range.text()));
   return value;

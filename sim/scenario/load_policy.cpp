@@ -214,10 +214,10 @@ void PolicyLoader::load_slow_nodes() {
 }
 
 void PolicyLoader::load_lost() {
-  const std::size_t before = map_.diagnostics().error_count();
+  const ErrorWatch watch(map_.diagnostics());
   const LostNode unsaid = nodes_are_said_ ? LostNode::kWaitedFor : LostNode::kReplaced;
   spec_.lost = map_.choose("lost", kLostNodeNames, unsaid);
-  if (nodes_are_said_ && spec_.lost == LostNode::kReplaced && map_.diagnostics().error_count() == before)
+  if (nodes_are_said_ && spec_.lost == LostNode::kReplaced && watch.clean())
     map_.error("lost", "contradiction",
                "a node is replaced by one that is not there: failures.process says which nodes there are",
                "use waited-for or done-without");
@@ -303,9 +303,9 @@ PolicySpec PolicyLoader::load(PolicyKind kind) {
 // optimal | young | daly | 30 min | 10 steps
 void load_interval(YamlMap& map, CheckpointSpec& spec) {
   if (!map.has("interval")) return;
-  const std::size_t before = map.diagnostics().error_count();
+  const ErrorWatch watch(map.diagnostics());
   const std::string text = map.text("interval");
-  if (map.diagnostics().error_count() != before) return;
+  if (!watch.clean()) return;
   const auto rule = std::ranges::find(kIntervalRuleNames, text);
   if (rule != std::end(kIntervalRuleNames)) {
     spec.rule = static_cast<IntervalRule>(rule - std::begin(kIntervalRuleNames));
@@ -354,9 +354,9 @@ PolicySpec load_policy(YamlMap& failures, FailureDefaults& defaults, bool nodes_
     return PolicyLoader(map, defaults, nodes_are_said).load(kind);
   }
   YamlMap map = failures.map("policy");
-  const std::size_t before = map.diagnostics().error_count();
+  const ErrorWatch watch(map.diagnostics());
   const auto kind = map.choose<PolicyKind>("name", kPolicyNames);
-  if (map.diagnostics().error_count() != before) return {};  // whose keys these are is not known
+  if (!watch.clean()) return {};  // whose keys these are is not known
   return PolicyLoader(map, defaults, nodes_are_said).load(kind);
 }
 

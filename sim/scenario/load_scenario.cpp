@@ -34,18 +34,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Errors that were reported since it was made.
-class Watch {
- public:
-  explicit Watch(const Diagnostics& diagnostics)
-      : diagnostics_(diagnostics), before_(diagnostics.error_count()) {}
-  [[nodiscard]] bool clean() const { return diagnostics_.error_count() == before_; }
-
- private:
-  const Diagnostics& diagnostics_;
-  std::size_t before_;
-};
-
 class Reader {
  public:
   Reader(const YamlNode& root, const std::string& source, PresetPlaces places, Diagnostics& diagnostics)
@@ -77,7 +65,7 @@ class Reader {
   const YamlNode& tree_;
   PresetPlaces places_;
   Diagnostics& diagnostics_;
-  Watch watch_;
+  ErrorWatch watch_;
   std::size_t first_;  // of the diagnostics that are reported while this reads
   Scenario scenario_;
   std::optional<YamlMap> root_;
@@ -111,7 +99,7 @@ void Reader::read_machine() {
 }
 
 void Reader::read_jobs() {
-  const Watch watch(diagnostics_);
+  const ErrorWatch watch(diagnostics_);
   scenario_.parallelism = load_parallelism(*root_);
   jobs_ok_ = watch.clean();
   const std::size_t before = diagnostics_.items().size();
@@ -135,7 +123,7 @@ void Reader::read_jobs() {
                                               .places = places_,
                                               .origins = scenario_.origins,
                                               .assumed = scenario_.assumed});
-  const Watch placing(diagnostics_);
+  const ErrorWatch placing(diagnostics_);
   load_jobs(*root_, scenario_, places_);
   jobs_ok_ = jobs_ok_ && placing.clean();  // the number of the job's GPUs is unknown
   if (placing.clean()) scenario_.faults = load_faults(*root_, scenario_);
@@ -365,7 +353,7 @@ std::optional<Scenario> read_scenario(const YamlNode& root, const std::string& s
 
 std::optional<Scenario> load_scenario(const fs::path& file, std::span<const std::string> overrides,
                                       Library& library, Diagnostics& diagnostics) {
-  const Watch watch(diagnostics);
+  const ErrorWatch watch(diagnostics);
   std::optional<ScenarioTree> tree = load_tree(file, library, diagnostics);
   if (!tree) return std::nullopt;
   apply_overrides(*tree, overrides, library, diagnostics);

@@ -32,9 +32,9 @@ int degree(YamlMap& map, std::string_view key) {
 
 void load_order(YamlMap& map, ParallelSpec& spec) {
   if (!map.has("order")) return;
-  const std::size_t before = map.diagnostics().error_count();
+  const ErrorWatch watch(map.diagnostics());
   const std::vector<std::string> words = map.texts("order");
-  if (map.diagnostics().error_count() != before) return;
+  if (!watch.clean()) return;
   const std::vector<std::string> names = to_strings(kAxisNames);
   bool valid = words.size() == kAxisCount;
   for (std::size_t i = 0; valid && i < words.size(); ++i) {
@@ -64,9 +64,9 @@ std::string read_schedule_name(YamlMap& map, std::string_view key) {
   std::vector<std::string> known;
   for (const ScheduleKind& kind : schedule_kinds()) known.emplace_back(kind.name);
   map.accepts(key, {.kind = KeyForm::Kind::kChoice, .words = known});
-  const std::size_t before = map.diagnostics().error_count();
+  const ErrorWatch watch(map.diagnostics());
   std::string name = map.text(key);
-  if (map.diagnostics().error_count() != before) return name;
+  if (!watch.clean()) return name;
   if (find_schedule(name) != nullptr) return name;
   map.error(key, "unknown-name", fmt::format("{} is not a known schedule", in_quotes(name)),
             schedule_hint(name, known));
@@ -120,9 +120,9 @@ void check_gradient(YamlMap& map, const TrainingSpec& spec) {
 
 // `modules: [core_attn, mlp]`; each wrong name is reported where it stands.
 RecomputeModules load_recompute_modules(YamlMap& map) {
-  const std::size_t before = map.diagnostics().error_count();
+  const ErrorWatch watch(map.diagnostics());
   const std::vector<std::string> words = map.texts("modules");
-  if (map.diagnostics().error_count() != before) return kCoreAttentionOnly;
+  if (!watch.clean()) return kCoreAttentionOnly;
   const std::vector<std::string> names = to_strings(kRecomputeModuleNames);
   RecomputeModules modules;
   for (std::size_t i = 0; i < words.size(); ++i) {
@@ -153,13 +153,13 @@ RecomputeSpec load_recompute(YamlMap& training) {
     return spec;
   }
   YamlMap map = training.map("recompute");
-  const std::size_t before = map.diagnostics().error_count();
+  const ErrorWatch watch(map.diagnostics());
   if (!map.has("granularity"))
     map.error("granularity", "missing-key", "is required, but not given",
               "one of " + join(to_strings(kRecomputeNames), ", "));
   else
     spec.granularity = map.choose("granularity", kRecomputeNames, Recompute::kNone);
-  const bool known = map.diagnostics().error_count() == before;
+  const bool known = watch.clean();
   const auto belongs_to = [&](std::string_view key, Recompute granularity) {
     if (!map.has(key)) return false;
     if (!known || spec.granularity == granularity) return true;

@@ -37,9 +37,9 @@ std::optional<MeasuredTrace> load_measured_trace(const std::string& file, const 
   const std::string name = place_name(file);
   std::optional<KinetoTrace> trace;
   Diagnostics here;  // of a damaged file zlib knows more than the reader of its text
-  const std::size_t before = diagnostics.error_count();
+  const ErrorWatch watch(diagnostics);
   with_trace_stream(file, diagnostics, [&](std::istream& in) { trace = read_kineto(in, name, here); });
-  if (diagnostics.error_count() != before) return std::nullopt;
+  if (!watch.clean()) return std::nullopt;
   diagnostics.add_all(here);
   if (!trace) return std::nullopt;
   std::optional<std::vector<std::int32_t>> steps = measured_steps(*trace, asked, name, diagnostics);
