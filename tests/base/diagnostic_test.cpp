@@ -84,6 +84,16 @@ TEST(Diagnostics, HaveAFirstErrorBehindWarnings) {
   EXPECT_EQ(first_error(all.items()), &all.items().at(1));
 }
 
+TEST(ErrorWatch, IsCleanUntilAnErrorComes) {
+  Diagnostics all;
+  all.error(at(1, "before"));
+  const ErrorWatch watch(all);
+  all.warning(at(2, "a warning"));
+  EXPECT_TRUE(watch.clean());
+  all.error(at(3, "an error"));
+  EXPECT_FALSE(watch.clean());
+}
+
 TEST(Diagnostics, AreTakenFromOthersAsTheyCame) {
   Diagnostics all, others;
   all.error(at(3, "first"));
