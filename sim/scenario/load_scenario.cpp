@@ -165,8 +165,7 @@ void Reader::check_sequence_length() {
            .where = root_->where_of("model"),
            .path = training.path_of("sequence_length"),
            .message = fmt::format("is not given: {} tokens, the longest that the model's file allows", most),
-           .hint = "give the length that the job trains with",
-           .notes = {}});
+           .hint = "give the length that the job trains with"});
     return;
   }
   if (most == 0 && model->position == Position::kLearned) model->max_sequence_length = length;
@@ -184,8 +183,7 @@ void Reader::check_sequence_length() {
                                 .where = training.where_of("sequence_length"),
                                 .path = training.path_of("sequence_length"),
                                 .message = std::move(message),
-                                .hint = "rotary positions go on, but the model was not trained there",
-                                .notes = {}});
+                                .hint = "rotary positions go on, but the model was not trained there"});
 }
 
 // A scenario with mistakes never reaches resolve(). Its checks run here, so that all mistakes are reported at
@@ -250,8 +248,7 @@ void Reader::check_device() {
        .where = root_->where_of("profile"),
        .path = "profile",
        .message = fmt::format("is of {}, and the nodes have {}", scenario_.profile->device.name, node.device),
-       .hint = fmt::format("{} is of this device", node.default_profile),
-       .notes = {}});
+       .hint = fmt::format("{} is of this device", node.default_profile)});
 }
 
 void Reader::choose_attention_kernel() {
@@ -321,8 +318,7 @@ Diagnostic no_scenario(const YamlNode& root, const std::string& source) {
                         .where = {.file = source, .line = 1, .column = 1},
                         .path = {},
                         .message = "this is not a scenario: the key `stagecraft: 1` is missing",
-                        .hint = root.find("model") != nullptr ? "write that key at its top" : "",
-                        .notes = {}};
+                        .hint = root.find("model") != nullptr ? "write that key at its top" : ""};
   const auto found = std::ranges::find_if(
       kOtherFiles, [&](const OtherFile& other) { return root.find(other.key) != nullptr; });
   if (found == std::end(kOtherFiles)) return diagnostic;
@@ -344,8 +340,7 @@ std::optional<Scenario> read_scenario(const YamlNode& root, const std::string& s
                        .where = {.file = source, .line = 1, .column = 1},
                        .path = {},
                        .message = "this is a sweep, not a scenario: it has `base` or `vary`, and no `model`",
-                       .hint = "stagecraft sweep FILE runs it; its `base` is a scenario",
-                       .notes = {}});
+                       .hint = "stagecraft sweep FILE runs it; its `base` is a scenario"});
     return std::nullopt;
   }
   return Reader(root, source, {.library = library, .folder = folder}, diagnostics).read();

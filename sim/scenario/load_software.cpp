@@ -151,8 +151,7 @@ void choose_software(YamlMap& options, const PresetPlaces& places, Scenario& sce
          .path = options.path_of("software"),
          .message = fmt::format("is not given: all devices run {}, as profile {} has it; {} has {}", software,
                                 first.name, profile.name, other),
-         .hint = "name the software that the job runs",
-         .notes = {}});
+         .hint = "name the software that the job runs"});
     return;
   }
 }
