@@ -75,14 +75,12 @@ bool Diagnostics::has_errors() const {
 }
 
 std::size_t Diagnostics::error_count() const {
-  return static_cast<std::size_t>(std::count_if(items_.begin(), items_.end(), [](const Diagnostic& item) {
-    return item.severity == Severity::kError;
-  }));
+  return static_cast<std::size_t>(std::ranges::count(items_, Severity::kError, &Diagnostic::severity));
 }
 
 std::vector<Diagnostic> Diagnostics::sorted() const {
   std::vector<Diagnostic> result = items_;
-  std::stable_sort(result.begin(), result.end(), [](const Diagnostic& a, const Diagnostic& b) {
+  std::ranges::stable_sort(result, [](const Diagnostic& a, const Diagnostic& b) {
     return std::tie(a.where, a.path) < std::tie(b.where, b.path);
   });
   return result;

@@ -44,7 +44,7 @@ std::string scaled(double value, std::span<const Scale> scales, Zeros zeros) {
   const std::string sign = value < 0 ? "-" : "";
   const double size = std::abs(value);
   const auto fits = [&](const Scale& scale) { return std::round(size / scale.factor) < scale.limit; };
-  auto scale = std::find_if(scales.begin(), scales.end(), fits);
+  auto scale = std::ranges::find_if(scales, fits);
   if (scale == scales.end()) --scale;
   return fmt::format("{}{} {}", sign, three_digits(size / scale->factor, zeros), scale->unit);
 }

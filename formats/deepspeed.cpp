@@ -90,8 +90,8 @@ Entries training_of(SettingsReader& reader, const Batch& batch, const ZeroSettin
     fragment.missing.push_back(open_line(reader, "micro_batch_size", "1", "train_micro_batch_size_per_gpu"));
   fragment.missing.emplace_back("sequence_length: 2048   # under training");
   read_precision(reader, zero, training);
-  if (training.empty() || std::none_of(training.begin(), training.end(),
-                                       [](const FragmentEntry& e) { return e.key == "precision"; }))
+  if (training.empty() ||
+      std::ranges::none_of(training, [](const FragmentEntry& e) { return e.key == "precision"; }))
     fragment.missing.push_back(open_line(reader, "precision", "bf16", "bf16.enabled"));
   fragment.missing.emplace_back("recompute: none   # under training: the model decides, not DeepSpeed");
   return training;

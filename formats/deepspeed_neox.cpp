@@ -213,13 +213,12 @@ class NeoxImport {
   // "flash" stands inside a list of lists: [[["flash"], 44]].
   static bool mentions(const YamlNode& node, std::string_view word) {
     return node.text.find(word) != std::string::npos ||
-           std::any_of(node.items.begin(), node.items.end(),
-                       [&](const YamlNode& item) { return mentions(item, word); });
+           std::ranges::any_of(node.items, [&](const YamlNode& item) { return mentions(item, word); });
   }
 
   std::string one_of(std::string_view path, std::initializer_list<std::string_view> words) {
     std::string word = reader_.text(path);
-    if (!word.empty() && std::find(words.begin(), words.end(), word) == words.end())
+    if (!word.empty() && std::ranges::find(words, word) == words.end())
       reader_.error(path, "unknown-name", in_quotes(word) + " is no precision of GPT-NeoX",
                     fmt::format("one of {}", fmt::join(words, ", ")));
     return word;
@@ -321,7 +320,7 @@ class NeoxImport {
 }  // namespace
 
 bool is_neox(const YamlNode& root) {
-  return std::any_of(root.entries.begin(), root.entries.end(), [](const YamlEntry& entry) {
+  return std::ranges::any_of(root.entries, [](const YamlEntry& entry) {
     return entry.key == "num_layers" || entry.key == "num-layers" || entry.key == "pipe_parallel_size" ||
            entry.key == "pipe-parallel-size";
   });

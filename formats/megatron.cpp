@@ -15,11 +15,11 @@ namespace stagecraft {
 namespace {
 
 bool has_key(const Entries& entries, std::string_view key) {
-  return std::any_of(entries.begin(), entries.end(), [&](const FragmentEntry& e) { return e.key == key; });
+  return std::ranges::any_of(entries, [&](const FragmentEntry& e) { return e.key == key; });
 }
 
 double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
+  std::ranges::sort(values);
   const std::size_t half = values.size() / 2;
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }

@@ -115,7 +115,7 @@ std::optional<MegatronArgument> dump_argument(std::string_view line, const Sourc
   line = without_blanks(line);
   const std::size_t name_end = std::min(line.find(' '), line.size());
   const std::string_view name = line.substr(0, name_end);
-  if (name.empty() || !starts_name(name.front()) || !std::all_of(name.begin(), name.end(), continues_name))
+  if (name.empty() || !starts_name(name.front()) || !std::ranges::all_of(name, continues_name))
     return std::nullopt;
   std::string_view value = line.substr(name_end);
   const std::size_t dots = value.find_first_not_of(' ');
@@ -302,7 +302,7 @@ class Words {
   }
 
   void note_command() {
-    if (std::find(word_.unexpanded.begin(), word_.unexpanded.end(), "`…`") == word_.unexpanded.end())
+    if (std::ranges::find(word_.unexpanded, "`…`") == word_.unexpanded.end())
       word_.unexpanded.emplace_back("`…`");
     take('`');
   }
@@ -471,9 +471,7 @@ class ArgvReader {
       break;
     }
     auto& items = arguments_.items;
-    const auto before = std::find_if(items.begin(), items.end(), [&](const MegatronArgument& item) {
-      return item.name == current_->name;
-    });
+    const auto before = std::ranges::find(items, current_->name, &MegatronArgument::name);
     if (before == items.end()) {
       items.push_back(std::move(*current_));
     } else {
@@ -522,8 +520,7 @@ bool is_dump(std::string_view text) {
 }  // namespace
 
 const MegatronArgument* MegatronArguments::find(std::string_view name) const {
-  const auto found = std::find_if(items.begin(), items.end(),
-                                  [&](const MegatronArgument& item) { return item.name == name; });
+  const auto found = std::ranges::find(items, name, &MegatronArgument::name);
   return found == items.end() ? nullptr : &*found;
 }
 

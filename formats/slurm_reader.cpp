@@ -100,8 +100,8 @@ class ConfReader {
   bool assign(std::string_view word, const SourceLocation& where, SlurmGroup& group) {
     const std::size_t equals = word.find('=');
     const std::string_view key = word.substr(0, equals);
-    const auto* const known = std::find_if(
-        kKeys.begin(), kKeys.end(), [&](std::string_view k) { return lower_case(k) == lower_case(key); });
+    const auto* const known =
+        std::ranges::find_if(kKeys, [&](std::string_view k) { return lower_case(k) == lower_case(key); });
     if (known == kKeys.end() || equals == std::string_view::npos) {
       const std::vector<std::string> keys(kKeys.begin(), kKeys.end());
       refuse(where, "unknown-key", fmt::format("{} is no key of topology.conf", in_quotes(key)),

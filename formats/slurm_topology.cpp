@@ -171,8 +171,7 @@ class FabricImporter {
   }
 
   [[nodiscard]] const SlurmGroup& group_named(const std::string& name) const {
-    return *std::find_if(topology_.groups.begin(), topology_.groups.end(),
-                         [&](const SlurmGroup& group) { return group.name == name; });
+    return *std::ranges::find(topology_.groups, name, &SlurmGroup::name);
   }
 
   // Three levels are pods below a core, where all pods, and all leaves, are of one size. Says whether they
@@ -302,7 +301,7 @@ class FabricImporter {
 
 bool looks_like_slurm_conf(std::string_view text) {
   const std::vector<std::string_view> lines = lines_of(text);
-  return std::any_of(lines.begin(), lines.end(), [](std::string_view line) {
+  return std::ranges::any_of(lines, [](std::string_view line) {
     const std::string lower = lower_case(trimmed(line));
     return lower.starts_with("switchname=") || lower.starts_with("blockname=");
   });
@@ -310,7 +309,7 @@ bool looks_like_slurm_conf(std::string_view text) {
 
 bool looks_like_slurm_yaml(std::string_view text) {
   const std::vector<std::string_view> lines = lines_of(text);
-  return std::any_of(lines.begin(), lines.end(), [](std::string_view line) {
+  return std::ranges::any_of(lines, [](std::string_view line) {
     return line.starts_with("- topology:") || line.starts_with("-   topology:") ||
            trimmed(line).starts_with("cluster_default:");
   });

@@ -178,9 +178,8 @@ std::string change(double relative) {
 // Where a rate or a restart time is from decides how much the answer is worth.
 std::string inputs_of(const GoodputReport& report) {
   if (report.inputs.empty()) return "";
-  const bool tried = std::any_of(report.inputs.begin(), report.inputs.end(), [](const GoodputInput& input) {
-    return input.half != 0 || input.twice != 0;
-  });
+  const bool tried = std::ranges::any_of(
+      report.inputs, [](const GoodputInput& input) { return input.half != 0 || input.twice != 0; });
   std::string out = fmt::format("\n  inputs that dominate, {}and where they are from\n",
                                 tried ? "how samples/s would change, " : "");
   for (const GoodputInput& input : report.inputs) {

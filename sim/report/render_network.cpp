@@ -37,7 +37,7 @@ struct Pair {
 std::vector<Pair> pairs_of(const std::vector<MeetingReport>& meetings) {
   std::vector<Pair> pairs;
   for (const MeetingReport& meeting : meetings) {
-    const auto known = std::find_if(pairs.begin(), pairs.end(), [&](const Pair& pair) {
+    const auto known = std::ranges::find_if(pairs, [&](const Pair& pair) {
       return pair.longest->first == meeting.first && pair.longest->second == meeting.second;
     });
     if (known == pairs.end())

@@ -22,8 +22,7 @@ std::string shares_line(std::string_view head,
   for (const auto& item : shares) {
     if (item.second >= 0.0005) sorted.push_back(item);
   }
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::ranges::stable_sort(sorted, [](const auto& a, const auto& b) { return a.second > b.second; });
   std::string out, row;
   for (const auto& [name, value] : sorted) {
     const std::string item = fmt::format("{} {}", name, percent(value));

@@ -160,7 +160,7 @@ struct TimeUnit {
 TimeUnit unit_of(Duration time) {
   constexpr std::array<TimeUnit, 4> kUnits = {{{1e9, "s"}, {1e6, "ms"}, {1e3, "us"}, {1, "ns"}}};
   const auto fits = [&](const TimeUnit& unit) { return static_cast<double>(time.count()) >= unit.scale; };
-  const auto unit = std::find_if(kUnits.begin(), kUnits.end(), fits);
+  const auto unit = std::ranges::find_if(kUnits, fits);
   return unit == kUnits.end() ? kUnits.front() : *unit;
 }
 

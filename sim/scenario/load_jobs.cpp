@@ -108,7 +108,7 @@ void JobsReader::take(YamlMap& map, const std::vector<int>& nodes, const std::st
     if (at->second == owner) twice.push_back(node);
   }
   if (twice.empty()) return;
-  std::sort(twice.begin(), twice.end());
+  std::ranges::sort(twice);
   twice.erase(std::unique(twice.begin(), twice.end()), twice.end());
   const std::string which = plural(std::ssize(twice), "node") + " " + node_list_text(twice);
   map.error(
@@ -129,8 +129,7 @@ void JobsReader::read_placement() {
 
 std::string JobsReader::free_name(const std::string& wanted) const {
   const auto known = [&](const std::string& name) {
-    return std::any_of(scenario_.jobs.begin(), scenario_.jobs.end(),
-                       [&](const OtherJob& job) { return job.name == name; });
+    return std::ranges::any_of(scenario_.jobs, [&](const OtherJob& job) { return job.name == name; });
   };
   if (!known(wanted)) return wanted;
   for (int i = 2;; ++i)

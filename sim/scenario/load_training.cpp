@@ -38,8 +38,8 @@ void load_order(YamlMap& map, ParallelSpec& spec) {
   const std::vector<std::string> names = to_strings(kAxisNames);
   bool valid = words.size() == kAxisCount;
   for (std::size_t i = 0; valid && i < words.size(); ++i) {
-    const auto axis = std::find(names.begin(), names.end(), words[i]);
-    valid = axis != names.end() && std::count(words.begin(), words.end(), words[i]) == 1;
+    const auto axis = std::ranges::find(names, words[i]);
+    valid = axis != names.end() && std::ranges::count(words, words[i]) == 1;
     if (valid) spec.order[i] = static_cast<Axis>(axis - names.begin());
   }
   if (valid) return;
@@ -126,7 +126,7 @@ RecomputeModules load_recompute_modules(YamlMap& map) {
   const std::vector<std::string> names = to_strings(kRecomputeModuleNames);
   RecomputeModules modules;
   for (std::size_t i = 0; i < words.size(); ++i) {
-    const auto module = std::find(names.begin(), names.end(), words[i]);
+    const auto module = std::ranges::find(names, words[i]);
     const auto items = map.get("modules")->items.size();
     if (module != names.end()) {
       modules = modules.with(static_cast<RecomputeModule>(module - names.begin()));

@@ -123,8 +123,7 @@ class Binder {
     const Fact* fact = the_one(given, name, constraint);
     if (fact == nullptr && given.empty()) unknown(name, constraint);
     if (fact == nullptr) return {};
-    const auto found =
-        std::find_if(given.begin(), given.end(), [&](const auto& entry) { return &entry.second == fact; });
+    const auto found = std::ranges::find_if(given, [&](const auto& entry) { return &entry.second == fact; });
     check_constant(found->first, constraint);
     return {.constant = *fact};
   }

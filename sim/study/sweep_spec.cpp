@@ -53,7 +53,7 @@ class AxisReader {
     const ErrorWatch watch(diagnostics_);
     axis_.where = entry_.where;
     axis_.paths = split_paths(entry_.key);
-    if (std::find(axis_.paths.begin(), axis_.paths.end(), "") != axis_.paths.end())
+    if (std::ranges::find(axis_.paths, "") != axis_.paths.end())
       error(entry_.where, "bad-path", "a path is empty", "write path.to.key, or several with commas between");
     const YamlNode& value = entry_.value;
     switch (value.kind) {

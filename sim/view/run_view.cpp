@@ -65,8 +65,7 @@ void write_label(JsonWriter& json, const PackedLabel& packed, const Viewed& view
 
 void write_timeline(JsonWriter& json, const Viewed& viewed, std::size_t room) {
   const PackedTimeline packed = pack_timeline(viewed.simulation.program, viewed.simulation.timeline, room);
-  const Duration end =
-      *std::max_element(viewed.simulation.timeline.end.begin(), viewed.simulation.timeline.end.end());
+  const Duration end = *std::ranges::max_element(viewed.simulation.timeline.end);
   json.key("timeline")
       .begin_object()
       .field("end_ns", std::max(end, viewed.simulation.timeline.makespan).count());
