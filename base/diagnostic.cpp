@@ -75,14 +75,12 @@ bool Diagnostics::has_errors() const {
 }
 
 std::size_t Diagnostics::error_count() const {
-  return static_cast<std::size_t>(std::count_if(items_.begin(), items_.end(), [](const Diagnostic& item) {
-    return item.severity == Severity::kError;
-  }));
+  return static_cast<std::size_t>(std::ranges::count(items_, Severity::kError, &Diagnostic::severity));
 }
 
 std::vector<Diagnostic> Diagnostics::sorted() const {
   std::vector<Diagnostic> result = items_;
-  std::stable_sort(result.begin(), result.end(), [](const Diagnostic& a, const Diagnostic& b) {
+  std::ranges::stable_sort(result, [](const Diagnostic& a, const Diagnostic& b) {
     return std::tie(a.where, a.path) < std::tie(b.where, b.path);
   });
   return result;
@@ -104,6 +102,15 @@ std::string render(const Diagnostic& diagnostic, std::string_view source_line) {
     text += "\n  note: " + with_place(note.where, printable(note.message));
   if (!diagnostic.hint.empty()) text += "\n  hint: " + printable(diagnostic.hint);
   return text;
+}
+
+std::string one_line(const Diagnostic& diagnostic) {
+  return diagnostic.path.empty() ? diagnostic.message : diagnostic.path + ": " + diagnostic.message;
+}
+
+const Diagnostic* first_error(const std::vector<Diagnostic>& diagnostics) {
+  const auto error = std::ranges::find(diagnostics, Severity::kError, &Diagnostic::severity);
+  return error == diagnostics.end() ? nullptr : &*error;
 }
 
 std::string render_json(const std::vector<Diagnostic>& diagnostics) {

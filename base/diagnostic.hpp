@@ -79,6 +79,18 @@ class Diagnostics {
   KeySurvey* survey_ = nullptr;
 };
 
+// Errors that are reported after it was made: a check of values may ask whether these were read at all.
+class ErrorWatch {
+ public:
+  explicit ErrorWatch(const Diagnostics& diagnostics)
+      : diagnostics_(diagnostics), before_(diagnostics.error_count()) {}
+  [[nodiscard]] bool clean() const { return diagnostics_.error_count() == before_; }
+
+ private:
+  const Diagnostics& diagnostics_;
+  std::size_t before_;
+};
+
 // The user's input is wrong. what() is the rendered text of all diagnostics.
 class ScenarioError : public std::runtime_error {
  public:
@@ -92,6 +104,12 @@ class ScenarioError : public std::runtime_error {
 // One diagnostic as text: `file:line:column: error: path: message`, then indented notes and hint. No trailing
 // newline. With `source_line` (may be empty) the line and a caret are shown between message and hint.
 [[nodiscard]] std::string render(const Diagnostic& diagnostic, std::string_view source_line = {});
+
+// The path, if there is one, and the message: `parallelism.tensor: 6 does not divide model.heads = 64`.
+[[nodiscard]] std::string one_line(const Diagnostic& diagnostic);
+
+// nullptr without errors.
+[[nodiscard]] const Diagnostic* first_error(const std::vector<Diagnostic>& diagnostics);
 
 // The document `stagecraft.error/1`: JSON on one line, without newline.
 [[nodiscard]] std::string render_json(const std::vector<Diagnostic>& diagnostics);

@@ -32,6 +32,12 @@ class JsonWriter {
   JsonWriter& value(bool flag);
   JsonWriter& value(Duration time) { return value(to_seconds(time)); }  // seconds: name the key `_s`
   JsonWriter& value(Bytes bytes) { return value(bytes.count()); }       // bytes: name the key `_bytes`
+  template <class T>
+  JsonWriter& value(const std::vector<T>& items) {  // an array
+    begin_array();
+    for (const T& item : items) value(item);
+    return end_array();
+  }
   JsonWriter& null();
 
   template <class T>

@@ -44,7 +44,7 @@ std::string scaled(double value, std::span<const Scale> scales, Zeros zeros) {
   const std::string sign = value < 0 ? "-" : "";
   const double size = std::abs(value);
   const auto fits = [&](const Scale& scale) { return std::round(size / scale.factor) < scale.limit; };
-  auto scale = std::find_if(scales.begin(), scales.end(), fits);
+  auto scale = std::ranges::find_if(scales, fits);
   if (scale == scales.end()) --scale;
   return fmt::format("{}{} {}", sign, three_digits(size / scale->factor, zeros), scale->unit);
 }
@@ -238,6 +238,10 @@ std::string join(std::span<const std::string> items, std::string_view separator)
   return fmt::format("{}", fmt::join(items.begin(), items.end(), separator));
 }
 
+std::vector<std::string> to_strings(std::span<const std::string_view> texts) {
+  return {texts.begin(), texts.end()};
+}
+
 std::string human(Duration time) {
   if (time == Duration::zero()) return "0 s";
   // Whole nanoseconds have no decimals to show.
@@ -265,7 +269,15 @@ std::string percent(double share, int decimals) {
 }
 
 std::string counted(std::int64_t n, std::string_view noun) {
-  return fmt::format("{} {}{}", n, noun, n == 1 ? "" : noun.ends_with("ch") ? "es" : "s");
+  return fmt::format("{} {}", n, plural(n, noun));
+}
+
+std::string counted_thousands(std::int64_t n, std::string_view noun) {
+  return with_thousands(n) + " " + plural(n, noun);
+}
+
+std::string plural(std::int64_t n, std::string_view noun) {
+  return fmt::format("{}{}", noun, n == 1 ? "" : noun.ends_with("ch") ? "es" : "s");
 }
 
 std::string with_thousands(std::int64_t n) {

@@ -47,9 +47,12 @@ namespace stagecraft {
 // The parts between separators: one more than there are separators, and any may be empty.
 [[nodiscard]] std::vector<std::string_view> split(std::string_view text, char separator);
 [[nodiscard]] std::string join(std::span<const std::string> items, std::string_view separator);
+[[nodiscard]] std::vector<std::string> to_strings(std::span<const std::string_view> texts);
 
 // A regular noun: "1 micro-batch", "8 micro-batches".
 [[nodiscard]] std::string counted(std::int64_t n, std::string_view noun);
+[[nodiscard]] std::string counted_thousands(std::int64_t n, std::string_view noun);  // "1,024 GPUs"
+[[nodiscard]] std::string plural(std::int64_t n, std::string_view noun);             // "GPUs", and "GPU" of 1
 
 // 3 to 4 significant digits with a unit that fits: "10.0 s", "314 ms", "1.25 us", "72.4 GiB", "312 TFLOP/s",
 // "50 GB/s".

@@ -24,6 +24,7 @@
 
 #include "base/diagnostic.hpp"
 #include "base/key_survey.hpp"
+#include "base/text.hpp"
 #include "base/units.hpp"
 
 namespace stagecraft {
@@ -108,6 +109,15 @@ class YamlMap {
   // One of `names`; returns its index. An unknown word is reported with the nearest name.
   std::size_t choice(std::string_view key, std::span<const std::string> names,
                      std::optional<std::size_t> fallback = {});
+  // The value of an enumeration, by the order of `names`.
+  template <class Enum>
+  Enum choose(std::string_view key, std::span<const std::string_view> names) {
+    return static_cast<Enum>(choice(key, to_strings(names)));
+  }
+  template <class Enum>
+  Enum choose(std::string_view key, std::span<const std::string_view> names, Enum fallback) {
+    return static_cast<Enum>(choice(key, to_strings(names), static_cast<std::size_t>(fallback)));
+  }
 
   // Quantities with units: "1 ms", "16 MiB", "900 GB/s", "200 Gb/s", "312 TFLOP/s". A bare number is an
   // error, except 0.

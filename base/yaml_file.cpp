@@ -30,7 +30,7 @@ std::vector<std::string> names_in(const fs::path& folder) {
        at.increment(error)) {
     names.push_back(at->path().filename().string());
   }
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   return names;
 }
 

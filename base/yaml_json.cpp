@@ -9,7 +9,7 @@ namespace {
 
 void write_scalar(JsonWriter& json, const YamlNode& node) {
   if (node.quoted) {
-    json.value(std::string_view(node.text));
+    json.value(node.text);
   } else if (node.text == "true" || node.text == "false") {
     json.value(node.text == "true");
   } else if (const auto integer = parse_integer(node.text)) {
@@ -17,7 +17,7 @@ void write_scalar(JsonWriter& json, const YamlNode& node) {
   } else if (const auto number = parse_number(node.text)) {
     json.value(*number);
   } else {
-    json.value(std::string_view(node.text));
+    json.value(node.text);
   }
 }
 

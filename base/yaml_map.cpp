@@ -339,7 +339,7 @@ std::size_t YamlMap::read_choice(std::string_view key, std::span<const std::stri
   return read<std::size_t>(key, fallback, 0, [&](const Value& value) -> std::optional<std::size_t> {
     const auto word = read_text(value, "a name");
     if (!word) return std::nullopt;
-    const auto at = std::find(names.begin(), names.end(), *word);
+    const auto at = std::ranges::find(names, *word);
     if (at != names.end()) return static_cast<std::size_t>(at - names.begin());
     value.error("unknown-name", fmt::format("{} is not known here", in_quotes(*word)), suggest(*word, names));
     return std::nullopt;
@@ -398,7 +398,7 @@ std::vector<Bytes> YamlMap::byte_sizes(std::string_view key) {
 }
 
 bool YamlMap::is_known(std::string_view key) const {
-  return std::find(known_.begin(), known_.end(), key) != known_.end();
+  return std::ranges::find(known_, key) != known_.end();
 }
 
 bool YamlMap::has_unasked() const {

@@ -60,7 +60,7 @@ class Override {
       error("", fmt::format("the path has more than {} keys", kMaxYamlDepth));
       return false;
     }
-    if (std::find(parts.begin(), parts.end(), "") != parts.end()) {
+    if (std::ranges::find(parts, "") != parts.end()) {
       error(path, "the path has an empty key", "write path.to.key=value");
       return false;
     }
@@ -91,8 +91,7 @@ class Override {
     for (const std::string& part : parts) {
       if (at->kind == YamlNode::Kind::kSequence)
         return error(path, "nothing can be taken out of a list", "give the whole list");
-      const auto entry = std::find_if(at->entries.begin(), at->entries.end(),
-                                      [&](const YamlEntry& e) { return e.key == part; });
+      const auto entry = std::ranges::find(at->entries, part, &YamlEntry::key);
       if (entry == at->entries.end()) return;
       if (&part == &parts.back()) {
         at->entries.erase(entry);
@@ -124,8 +123,7 @@ class Override {
   }
 
   YamlNode* entry_of(YamlNode& map, const std::string& key) {
-    auto entry = std::find_if(map.entries.begin(), map.entries.end(),
-                              [&](const YamlEntry& e) { return e.key == key; });
+    auto entry = std::ranges::find(map.entries, key, &YamlEntry::key);
     if (entry == map.entries.end()) entry = map.entries.insert(entry, {.key = key, .where = where_});
     return &entry->value;
   }

@@ -434,9 +434,8 @@ void TreeBuilder::report_syntax(const YAML::Exception& error) {
                         .hint = "YAML indents with spaces only"});
     return;
   }
-  const auto help = std::find_if(kSyntaxHelp.begin(), kSyntaxHelp.end(), [&](const SyntaxHelp& candidate) {
-    return error.msg.starts_with(candidate.theirs);
-  });
+  const auto help = std::ranges::find_if(
+      kSyntaxHelp, [&](const SyntaxHelp& candidate) { return error.msg.starts_with(candidate.theirs); });
   const bool known = help != kSyntaxHelp.end();
   // For a bracket that is never closed yaml-cpp gives no place: ours is the innermost open one.
   const bool unclosed =

@@ -93,7 +93,7 @@ std::optional<NumberAndUnit> split(std::string_view text) {
 }
 
 std::optional<double> in_base_unit(double number, std::string_view unit, std::span<const Unit> units) {
-  const auto found = std::find_if(units.begin(), units.end(), [&](const Unit& u) { return unit == u.name; });
+  const auto found = std::ranges::find_if(units, [&](const Unit& u) { return unit == u.name; });
   if (found == units.end()) return std::nullopt;
   return number * found->factor / found->divisor;
 }

@@ -90,8 +90,8 @@ Entries training_of(SettingsReader& reader, const Batch& batch, const ZeroSettin
     fragment.missing.push_back(open_line(reader, "micro_batch_size", "1", "train_micro_batch_size_per_gpu"));
   fragment.missing.emplace_back("sequence_length: 2048   # under training");
   read_precision(reader, zero, training);
-  if (training.empty() || std::none_of(training.begin(), training.end(),
-                                       [](const FragmentEntry& e) { return e.key == "precision"; }))
+  if (training.empty() ||
+      std::ranges::none_of(training, [](const FragmentEntry& e) { return e.key == "precision"; }))
     fragment.missing.push_back(open_line(reader, "precision", "bf16", "bf16.enabled"));
   fragment.missing.emplace_back("recompute: none   # under training: the model decides, not DeepSpeed");
   return training;
@@ -144,7 +144,7 @@ std::optional<Fragment> import_deepspeed(std::string_view text, const std::strin
     diagnostics.error(std::move(*mark));
     return std::nullopt;
   }
-  const std::size_t before = diagnostics.error_count();
+  const ErrorWatch watch(diagnostics);
   Diagnostics as_json, as_yaml;
   std::optional<YamlNode> root = parse_json(text, name, as_json);
   if (!root) {
@@ -154,7 +154,7 @@ std::optional<Fragment> import_deepspeed(std::string_view text, const std::strin
   if (!root || root->kind != YamlNode::Kind::kMap) {
     const bool yaml = is_yaml(name, as_json);
     diagnostics.add_all(yaml ? as_yaml : as_json);
-    if (diagnostics.error_count() == before) diagnostics.error(no_configuration(name));
+    if (watch.clean()) diagnostics.error(no_configuration(name));
     return std::nullopt;
   }
   Diagnostics found;
@@ -166,7 +166,7 @@ std::optional<Fragment> import_deepspeed(std::string_view text, const std::strin
     return std::nullopt;
   }
   diagnostics.add_all(found);
-  if (diagnostics.error_count() != before) return std::nullopt;
+  if (!watch.clean()) return std::nullopt;
   return fragment;
 }
 

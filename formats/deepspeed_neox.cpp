@@ -23,12 +23,12 @@ class NeoxImport {
       : reader_(reader), request_(request), diagnostics_(diagnostics) {}
 
   std::optional<Fragment> run() {
-    const std::size_t before = diagnostics_.error_count();
+    const ErrorWatch watch(diagnostics_);
     fragment_.head.push_back(fmt::format("From {}: a configuration of GPT-NeoX", reader_.file()));
     fragment_.entries.push_back(entry("stagecraft", 1, {}));
     read_degrees();
     add_section(fragment_, "model", model());
-    if (complete_ && diagnostics_.error_count() == before)
+    if (complete_ && watch.clean())
       if (auto line = parameters_line(fragment_.entries.back().entries, reader_.file(), diagnostics_))
         fragment_.head.push_back(std::move(*line));
     add_section(fragment_, "cluster", cluster());
@@ -49,10 +49,9 @@ class NeoxImport {
 
  private:
   std::int64_t required(std::string_view path) {
-    const std::size_t before = diagnostics_.error_count();
+    const ErrorWatch watch(diagnostics_);
     const auto value = reader_.integer(path, 1, kMaxCount);
-    if (!value && diagnostics_.error_count() == before)
-      reader_.error(path, "missing", "is required, but not given");
+    if (!value && watch.clean()) reader_.error(path, "missing", "is required, but not given");
     return value.value_or(1);
   }
 
@@ -214,13 +213,12 @@ class NeoxImport {
   // "flash" stands inside a list of lists: [[["flash"], 44]].
   static bool mentions(const YamlNode& node, std::string_view word) {
     return node.text.find(word) != std::string::npos ||
-           std::any_of(node.items.begin(), node.items.end(),
-                       [&](const YamlNode& item) { return mentions(item, word); });
+           std::ranges::any_of(node.items, [&](const YamlNode& item) { return mentions(item, word); });
   }
 
   std::string one_of(std::string_view path, std::initializer_list<std::string_view> words) {
     std::string word = reader_.text(path);
-    if (!word.empty() && std::find(words.begin(), words.end(), word) == words.end())
+    if (!word.empty() && std::ranges::find(words, word) == words.end())
       reader_.error(path, "unknown-name", in_quotes(word) + " is no precision of GPT-NeoX",
                     fmt::format("one of {}", fmt::join(words, ", ")));
     return word;
@@ -322,7 +320,7 @@ class NeoxImport {
 }  // namespace
 
 bool is_neox(const YamlNode& root) {
-  return std::any_of(root.entries.begin(), root.entries.end(), [](const YamlEntry& entry) {
+  return std::ranges::any_of(root.entries, [](const YamlEntry& entry) {
     return entry.key == "num_layers" || entry.key == "num-layers" || entry.key == "pipe_parallel_size" ||
            entry.key == "pipe-parallel-size";
   });

@@ -162,7 +162,7 @@ bool fits(std::string_view pattern, std::string_view path) {
 
 std::string canonical(std::string_view key) {
   std::string name(key);
-  std::replace(name.begin(), name.end(), '-', '_');
+  std::ranges::replace(name, '-', '_');
   return name;
 }
 
@@ -243,8 +243,8 @@ const YamlNode* SettingsReader::find(std::string_view path) const {
   while (!path.empty()) {
     const std::size_t dot = path.find('.');
     const std::string_view part = path.substr(0, dot);
-    const auto entry = std::find_if(node->entries.begin(), node->entries.end(),
-                                    [&](const YamlEntry& e) { return canonical(e.key) == part; });
+    const auto entry =
+        std::ranges::find_if(node->entries, [&](const YamlEntry& e) { return canonical(e.key) == part; });
     if (entry == node->entries.end()) return nullptr;
     node = &entry->value;
     path = dot == std::string_view::npos ? std::string_view() : path.substr(dot + 1);
@@ -366,8 +366,8 @@ void SettingsReader::missing(Severity severity, std::string key, std::string mes
 }
 
 void SettingsReader::leftover(const YamlEntry& entry, const std::string& path) {
-  const auto* const known = std::find_if(std::begin(kSettings), std::end(kSettings),
-                                         [&](const Setting& setting) { return fits(setting.path, path); });
+  const auto* const known =
+      std::ranges::find_if(kSettings, [&](const Setting& setting) { return fits(setting.path, path); });
   known_ = known_ || known != std::end(kSettings);
   if (known == std::end(kSettings)) {
     diagnostics_.warning({.code = "unknown-option",
@@ -391,11 +391,10 @@ void SettingsReader::visit(const YamlNode& map, const std::string& prefix) {
     const std::string path = prefix + canonical(entry.key);
     if (read_.contains(path)) continue;
     const std::string below = path + '.';
-    const bool partly = entry.value.kind == YamlNode::Kind::kMap &&
-                        (std::any_of(read_.begin(), read_.end(),
-                                     [&](const std::string& r) { return r.starts_with(below); }) ||
-                         std::any_of(std::begin(kSettings), std::end(kSettings),
-                                     [&](const Setting& s) { return s.path.starts_with(below); }));
+    const bool partly =
+        entry.value.kind == YamlNode::Kind::kMap &&
+        (std::ranges::any_of(read_, [&](const std::string& r) { return r.starts_with(below); }) ||
+         std::ranges::any_of(kSettings, [&](const Setting& s) { return s.path.starts_with(below); }));
     if (partly)
       visit(entry.value, below);
     else

@@ -37,8 +37,8 @@ bool is_plain_word(std::string_view text) {
     return letter(c) || (c >= '0' && c <= '9') || c == '-' || c == '_' || c == '.';
   };
   const std::string lower = lower_case(text);
-  return !text.empty() && letter(text.front()) && std::all_of(text.begin(), text.end(), plain) &&
-         std::find(kMeanMore.begin(), kMeanMore.end(), lower) == kMeanMore.end();
+  return !text.empty() && letter(text.front()) && std::ranges::all_of(text, plain) &&
+         std::ranges::find(kMeanMore, lower) == kMeanMore.end();
 }
 
 std::string in_double_quotes(std::string_view text) {

@@ -46,7 +46,7 @@ constexpr std::array kModels = {
 // "NVIDIA H100 80GB HBM3": h100-80gb-hbm3.
 std::string without_maker(std::string_view device) {
   std::string name = lower_case(device);
-  std::replace(name.begin(), name.end(), ' ', '-');
+  std::ranges::replace(name, ' ', '-');
   for (const std::string_view maker : {"nvidia-", "tesla-"})
     if (name.starts_with(maker)) name.erase(0, maker.size());
   return name;
@@ -56,14 +56,13 @@ std::string without_maker(std::string_view device) {
 
 const GpuModel* gpu_model_by_pci(std::string_view device_id) {
   const std::string wanted = lower_case(device_id);
-  const auto* const found =
-      std::find_if(kModels.begin(), kModels.end(), [&](const GpuModel& m) { return m.pci == wanted; });
+  const auto* const found = std::ranges::find(kModels, wanted, &GpuModel::pci);
   return found == kModels.end() ? nullptr : found;
 }
 
 const GpuModel* gpu_model_by_name(std::string_view device) {
   const std::string wanted = without_maker(device);
-  const auto* const found = std::find_if(kModels.begin(), kModels.end(), [&](const GpuModel& m) {
+  const auto* const found = std::ranges::find_if(kModels, [&](const GpuModel& m) {
     return lower_case(m.device) == wanted || (!m.product.empty() && lower_case(m.product) == wanted);
   });
   return found == kModels.end() ? nullptr : found;

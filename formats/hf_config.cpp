@@ -83,11 +83,11 @@ std::vector<std::string> missing_parts(const TransformerSpec& model, const std::
 std::optional<TransformerSpec> checked_model(const std::vector<FragmentEntry>& entries,
                                              const SourceLocation& where, Diagnostics& diagnostics,
                                              Origins* origins) {
-  const std::size_t before = diagnostics.error_count();
+  const ErrorWatch watch(diagnostics);
   const YamlNode tree = to_tree(entries, where);
   YamlMap map(&tree, "model", where, diagnostics, origins);
   ModelSpec spec = load_model(map);
-  if (diagnostics.error_count() != before) return std::nullopt;
+  if (!watch.clean()) return std::nullopt;
   SC_CHECK(std::holds_alternative<TransformerSpec>(spec), "a family of an imported model is no transformer");
   return std::get<TransformerSpec>(std::move(spec));
 }

@@ -101,15 +101,15 @@ void HfImport::warn_of_unknown_keys(const std::vector<std::string>& all_known) {
 
 // False after a mistake. All keys are read before anything is said to be right.
 bool HfImport::run() {
-  const std::size_t before = in_.diagnostics().error_count();
+  const ErrorWatch watch(in_.diagnostics());
   if (const auto layers = in_.required({"num_hidden_layers", "n_layer"})) layers_ = layers->value;
   const HfArchitecture* known = named_architecture();
   if (known != nullptr) architecture_ = *known;
-  const std::size_t before_layers = in_.diagnostics().error_count();
+  const ErrorWatch layers(in_.diagnostics());
   refuse_other_layers();
   if (known == nullptr) {
     // Layers that are refused by name belong to types that are not known: one message is enough.
-    if (in_.diagnostics().error_count() != before_layers || !accept_as_llama()) return false;
+    if (!layers.clean() || !accept_as_llama()) return false;
   }
   read_sizes();
   read_heads();
@@ -122,7 +122,7 @@ bool HfImport::run() {
   if (architecture_.qk_norm) add_flag("qk_norm", true, type_comment());
   read_dropout();
   note_the_rest();
-  return in_.diagnostics().error_count() == before;
+  return watch.clean();
 }
 
 }  // namespace stagecraft

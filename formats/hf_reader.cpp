@@ -45,10 +45,10 @@ bool HfReader::is_null(std::string_view key) const {
 template <class T, class Read>
 std::optional<HfValue<T>> HfReader::read(const YamlEntry* entry, Read read_value) {
   if (entry == nullptr || wrong_.contains(entry->key)) return std::nullopt;
-  const std::size_t before = diagnostics_.error_count();
+  const ErrorWatch watch(diagnostics_);
   YamlMap map(&config_, path_, config_.where, diagnostics_);
   T value = read_value(map, entry->key);
-  if (diagnostics_.error_count() != before) {
+  if (!watch.clean()) {
     wrong_.insert(entry->key);
     return std::nullopt;
   }

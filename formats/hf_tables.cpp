@@ -164,7 +164,7 @@ constexpr HfFreeKeys kFreeKeys[] = {
 
 template <class Matches>
 const HfArchitecture* find_architecture(Matches matches) {
-  const auto* const found = std::find_if(std::begin(kArchitectures), std::end(kArchitectures), matches);
+  const auto* const found = std::ranges::find_if(kArchitectures, matches);
   return found == std::end(kArchitectures) ? nullptr : found;
 }
 

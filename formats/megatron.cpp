@@ -15,11 +15,11 @@ namespace stagecraft {
 namespace {
 
 bool has_key(const Entries& entries, std::string_view key) {
-  return std::any_of(entries.begin(), entries.end(), [&](const FragmentEntry& e) { return e.key == key; });
+  return std::ranges::any_of(entries, [&](const FragmentEntry& e) { return e.key == key; });
 }
 
 double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
+  std::ranges::sort(values);
   const std::size_t half = values.size() / 2;
   return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
@@ -61,7 +61,7 @@ std::vector<std::string> assumptions(const MegatronReader& reader) {
 
 std::optional<Fragment> import_megatron(const MegatronArguments& arguments, const ImportRequest& request,
                                         Diagnostics& diagnostics) {
-  const std::size_t before = diagnostics.error_count();
+  const ErrorWatch watch(diagnostics);
   MegatronReader reader(arguments, diagnostics);
   refuse_megatron_models(reader);
   MegatronJob job;
@@ -76,7 +76,7 @@ std::optional<Fragment> import_megatron(const MegatronArguments& arguments, cons
                                       reader.is_dump() ? "the argument dump" : "the options",
                                       arguments.items.size()));
   const bool complete = has_key(model, "vocab");
-  if (complete && diagnostics.error_count() == before) {
+  if (complete && watch.clean()) {
     if (auto line = parameters_line(model, arguments.file, diagnostics))
       fragment.head.push_back(std::move(*line));
   }
@@ -100,7 +100,7 @@ std::optional<Fragment> import_megatron(const MegatronArguments& arguments, cons
   add_section(fragment, "offload", read_megatron_offload(reader, job));
   fragment.ignored = reader.finish();
   fragment.assumed = assumptions(reader);
-  if (diagnostics.error_count() != before) return std::nullopt;
+  if (!watch.clean()) return std::nullopt;
   return fragment;
 }
 

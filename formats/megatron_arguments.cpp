@@ -115,7 +115,7 @@ std::optional<MegatronArgument> dump_argument(std::string_view line, const Sourc
   line = without_blanks(line);
   const std::size_t name_end = std::min(line.find(' '), line.size());
   const std::string_view name = line.substr(0, name_end);
-  if (name.empty() || !starts_name(name.front()) || !std::all_of(name.begin(), name.end(), continues_name))
+  if (name.empty() || !starts_name(name.front()) || !std::ranges::all_of(name, continues_name))
     return std::nullopt;
   std::string_view value = line.substr(name_end);
   const std::size_t dots = value.find_first_not_of(' ');
@@ -302,7 +302,7 @@ class Words {
   }
 
   void note_command() {
-    if (std::find(word_.unexpanded.begin(), word_.unexpanded.end(), "`…`") == word_.unexpanded.end())
+    if (std::ranges::find(word_.unexpanded, "`…`") == word_.unexpanded.end())
       word_.unexpanded.emplace_back("`…`");
     take('`');
   }
@@ -471,9 +471,7 @@ class ArgvReader {
       break;
     }
     auto& items = arguments_.items;
-    const auto before = std::find_if(items.begin(), items.end(), [&](const MegatronArgument& item) {
-      return item.name == current_->name;
-    });
+    const auto before = std::ranges::find(items, current_->name, &MegatronArgument::name);
     if (before == items.end()) {
       items.push_back(std::move(*current_));
     } else {
@@ -500,7 +498,7 @@ class ArgvReader {
   std::vector<Word> strays_;
 };
 
-std::optional<MegatronArguments> checked(MegatronArguments arguments, std::size_t errors_before,
+std::optional<MegatronArguments> checked(MegatronArguments arguments, const ErrorWatch& watch,
                                          Diagnostics& diagnostics) {
   if (arguments.items.empty()) {
     diagnostics.error(
@@ -510,7 +508,7 @@ std::optional<MegatronArguments> checked(MegatronArguments arguments, std::size_
          .hint = "a shell script is not read: run it with its launcher set to echo, and import "
                  "what it prints"});
   }
-  if (diagnostics.error_count() != errors_before) return std::nullopt;
+  if (!watch.clean()) return std::nullopt;
   return arguments;
 }
 
@@ -522,27 +520,26 @@ bool is_dump(std::string_view text) {
 }  // namespace
 
 const MegatronArgument* MegatronArguments::find(std::string_view name) const {
-  const auto found = std::find_if(items.begin(), items.end(),
-                                  [&](const MegatronArgument& item) { return item.name == name; });
+  const auto found = std::ranges::find(items, name, &MegatronArgument::name);
   return found == items.end() ? nullptr : &*found;
 }
 
 std::optional<MegatronArguments> read_megatron_text(std::string_view text, const std::string& name,
                                                     const ShellDefines& defines, Diagnostics& diagnostics) {
-  const std::size_t before = diagnostics.error_count();
-  if (is_dump(text)) return checked(DumpReader(name, diagnostics).read(text), before, diagnostics);
+  const ErrorWatch watch(diagnostics);
+  if (is_dump(text)) return checked(DumpReader(name, diagnostics).read(text), watch, diagnostics);
   Words words(name, defines, diagnostics);
-  return checked(ArgvReader(name, diagnostics).read(words.split(text)), before, diagnostics);
+  return checked(ArgvReader(name, diagnostics).read(words.split(text)), watch, diagnostics);
 }
 
 std::optional<MegatronArguments> read_megatron_words(std::span<const std::string> given,
                                                      const ShellDefines& defines, Diagnostics& diagnostics) {
-  const std::size_t before = diagnostics.error_count();
+  const ErrorWatch watch(diagnostics);
   const std::string name = "command line";
   Words expander(name, defines, diagnostics);
   std::vector<Word> words;
   for (const std::string& word : given) words.push_back(expander.expand(word));
-  return checked(ArgvReader(name, diagnostics).read(words), before, diagnostics);
+  return checked(ArgvReader(name, diagnostics).read(words), watch, diagnostics);
 }
 
 std::vector<double> steady_iterations_ms(const MegatronArguments& arguments,

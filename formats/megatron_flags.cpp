@@ -564,12 +564,12 @@ constexpr std::string_view kNewer[] = {"context_parallel_size", "use_flash_attn"
 
 template <class Names>
 bool contains(const Names& names, std::string_view name) {
-  return std::find(std::begin(names), std::end(names), name) != std::end(names);
+  return std::ranges::find(names, name) != std::end(names);
 }
 
 template <class Row, std::size_t n, class Fits>
 const Row* find_row(const Row (&rows)[n], Fits fits) {
-  const Row* const found = std::find_if(std::begin(rows), std::end(rows), fits);
+  const Row* const found = std::ranges::find_if(rows, fits);
   return found == std::end(rows) ? nullptr : found;
 }
 
@@ -580,10 +580,9 @@ std::span<const MegatronFlag> megatron_flags() {
 }
 
 const MegatronFlag* find_megatron_flag(std::string_view name) {
-  const auto whole = std::find_if(std::begin(kFlags), std::end(kFlags),
-                                  [&](const MegatronFlag& flag) { return flag.name == name; });
+  const auto whole = std::ranges::find(kFlags, name, &MegatronFlag::name);
   if (whole != std::end(kFlags)) return &*whole;
-  const auto pattern = std::find_if(std::begin(kFlags), std::end(kFlags), [&](const MegatronFlag& flag) {
+  const auto pattern = std::ranges::find_if(kFlags, [&](const MegatronFlag& flag) {
     const std::size_t star = flag.name.find('*');
     return star != std::string_view::npos && name.starts_with(flag.name.substr(0, star)) &&
            name.ends_with(flag.name.substr(star + 1));

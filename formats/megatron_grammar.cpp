@@ -229,7 +229,7 @@ std::optional<std::vector<LayoutStage>> read_pipeline_layout(std::string_view te
     if (c == 'L') stages.back().loss = true;
   }
   const auto count = [&](auto member) {
-    return std::count_if(stages.begin(), stages.end(), [&](const LayoutStage& s) { return s.*member; });
+    return std::ranges::count_if(stages, [&](const LayoutStage& s) { return s.*member; });
   };
   if (count(&LayoutStage::embedding) != 1 || !stages.front().embedding)
     mistake = "the embedding E belongs into the first stage, once";

@@ -191,10 +191,9 @@ void add_context(MegatronReader& reader, const MegatronJob& job, Entries& entrie
   constexpr std::array<Exchange, 3> kExchanges{
       {{"p2p", "p2p"}, {"all_gather", "all-gather"}, {"a2a", "all-to-all"}}};
   const std::string& first = item->values.front();
-  const auto known = std::find_if(kExchanges.begin(), kExchanges.end(),
-                                  [&](const Exchange& e) { return e.theirs == first; });
-  const bool alike = std::all_of(item->values.begin(), item->values.end(),
-                                 [&](const std::string& other) { return other == first; });
+  const auto known = std::ranges::find(kExchanges, first, &Exchange::theirs);
+  const bool alike =
+      std::ranges::all_of(item->values, [&](const std::string& other) { return other == first; });
   if (known == kExchanges.end() || !alike) {
     return reader.error("cp_comm_type", "not-supported",
                         in_quotes(join(item->values, " ")) + " is not supported",
@@ -308,7 +307,7 @@ int read_megatron_zero_stage(MegatronReader& reader, ImportSource& source) {
   constexpr std::array<std::string_view, 4> kStrategies{"no_shard", "optim", "optim_grads",
                                                         "optim_grads_params"};
   const std::string word = reader.text("data_parallel_sharding_strategy");
-  const auto found = std::find(kStrategies.begin(), kStrategies.end(), word);
+  const auto found = std::ranges::find(kStrategies, word);
   if (word.empty()) {
     reader.assume(reader.spelled("data_parallel_sharding_strategy") + " no_shard");
     return 0;

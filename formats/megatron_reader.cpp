@@ -15,8 +15,7 @@ namespace {
 bool says_off(const MegatronArgument& argument, bool dump) {
   if (argument.values.empty()) return dump;  // a bare flag is on, None is off
   constexpr std::array<std::string_view, 7> kOff{"False", "None", "0", "[]", "0.0", "none", "false"};
-  return argument.values.size() == 1 &&
-         std::find(kOff.begin(), kOff.end(), argument.values.front()) != kOff.end();
+  return argument.values.size() == 1 && std::ranges::find(kOff, argument.values.front()) != kOff.end();
 }
 
 bool is_harmless(const MegatronFlag& flag, const MegatronArgument& argument) {
@@ -27,8 +26,8 @@ bool is_harmless(const MegatronFlag& flag, const MegatronArgument& argument) {
 
 bool is_renamed(std::string_view name) {
   const auto dead = megatron_dead_names();
-  return std::any_of(dead.begin(), dead.end(),
-                     [&](const MegatronDeadName& old) { return old.name == name && old.same_value; });
+  return std::ranges::any_of(dead,
+                             [&](const MegatronDeadName& old) { return old.name == name && old.same_value; });
 }
 
 // Old names under the new ones, where the value means the same and the new name is absent.
@@ -49,7 +48,7 @@ void rename_dead(MegatronArguments& arguments) {
 MegatronReader::MegatronReader(const MegatronArguments& arguments, Diagnostics& diagnostics)
     : arguments_(arguments), diagnostics_(diagnostics) {
   const auto& items = arguments.items;
-  if (std::any_of(items.begin(), items.end(), [](const auto& item) { return is_of_2021(item.name); })) {
+  if (std::ranges::any_of(items, [](const auto& item) { return is_of_2021(item.name); })) {
     era_ = MegatronEra::k2021;
     for (const MegatronArgument& item : items) era_ = std::max(era_, megatron_era_of(item.name));
   }
@@ -137,9 +136,9 @@ std::optional<std::int64_t> MegatronReader::integer(std::string_view name, std::
                                                     std::int64_t max) {
   const MegatronArgument* item = given(name);
   if (item == nullptr) return std::nullopt;
-  const std::size_t before = diagnostics_.error_count();
+  const ErrorWatch watch(diagnostics_);
   const std::string word = text(name);
-  if (diagnostics_.error_count() != before) return std::nullopt;
+  if (!watch.clean()) return std::nullopt;
   const std::optional<std::int64_t> value = parse_integer(word);
   if (!value)
     error(name, "not-a-number", fmt::format("{} is no whole number", in_quotes(word)));
@@ -165,10 +164,10 @@ std::optional<double> MegatronReader::number(std::string_view name, double min, 
 }
 
 std::int64_t MegatronReader::required(std::string_view name, std::int64_t max) {
-  const std::size_t before = diagnostics_.error_count();
+  const ErrorWatch watch(diagnostics_);
   const std::optional<std::int64_t> value = integer(name, 1, max);
   if (value) return *value;
-  if (diagnostics_.error_count() == before && (find(name) == nullptr || find(name)->unexpanded.empty())) {
+  if (watch.clean() && (find(name) == nullptr || find(name)->unexpanded.empty())) {
     error(name, "missing-option", "is required, but not given");
   }
   return 1;
@@ -187,7 +186,7 @@ std::string MegatronReader::spelled(std::string_view name) const {
   for (const MegatronSpelling& spelling : megatron_spellings())
     if (spelling.name == name && spelling.value.empty()) name = spelling.option;
   std::string option(name);
-  std::replace(option.begin(), option.end(), '_', '-');
+  std::ranges::replace(option, '_', '-');
   return "--" + option;
 }
 
@@ -201,8 +200,7 @@ void MegatronReader::missing(Severity severity, std::string path, std::string me
 }
 
 void MegatronReader::assume(std::string item) {
-  if (std::find(assumed_.begin(), assumed_.end(), item) == assumed_.end())
-    assumed_.push_back(std::move(item));
+  if (std::ranges::find(assumed_, item) == assumed_.end()) assumed_.push_back(std::move(item));
 }
 
 void MegatronReader::error(std::string_view name, std::string code, std::string message, std::string hint) {
@@ -277,7 +275,7 @@ void MegatronReader::report(const MegatronArgument& item, const MegatronFlag& fl
 std::vector<std::string> MegatronReader::finish() {
   std::vector<std::pair<std::string, std::vector<std::string>>> groups;  // in the order of the file
   const auto put_aside = [&](std::string_view about, const std::string& name) {
-    auto group = std::find_if(groups.begin(), groups.end(), [&](const auto& g) { return g.first == about; });
+    auto group = std::ranges::find_if(groups, [&](const auto& g) { return g.first == about; });
     if (group == groups.end()) group = groups.insert(groups.end(), {std::string(about), {}});
     group->second.push_back(name);
   };

@@ -144,11 +144,10 @@ class RecomputeSection {
     std::vector<std::string> modules =
         given == nullptr ? std::vector<std::string>{"core_attn"} : given->values;
     if (given == nullptr) reader_.assume(reader_.spelled("recompute_modules") + " core_attn");
-    if (moe_ && std::find(modules.begin(), modules.end(), "moe") == modules.end())
-      modules.emplace_back("moe");
+    if (moe_ && std::ranges::find(modules, "moe") == modules.end()) modules.emplace_back("moe");
     for (const std::string& module : modules) {
       const auto& known = kRecomputeModuleNames;
-      if (std::find(known.begin(), known.end(), module) != known.end()) continue;
+      if (std::ranges::find(known, module) != known.end()) continue;
       const std::vector<std::string> names(known.begin(), known.end());
       reader_.error("recompute_modules", "unknown-name", in_quotes(module) + " is not supported",
                     suggest(module, names));

@@ -35,7 +35,7 @@ bool is_nic_class(std::string_view text) {
 }
 
 void add_once(std::vector<std::string>& names, const std::string& name) {
-  if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  if (std::ranges::find(names, name) == names.end()) names.push_back(name);
 }
 
 class Reader {
@@ -57,9 +57,9 @@ class Reader {
   [[nodiscard]] NcclMachine take() {
     // A dump names the GPUs of its job; entries known only by class belong to none.
     const auto named = [](const auto& part) { return !part.by_class; };
-    if (std::any_of(machine_.gpus.begin(), machine_.gpus.end(), named))
+    if (std::ranges::any_of(machine_.gpus, named))
       std::erase_if(machine_.gpus, [](const NcclGpu& gpu) { return gpu.by_class; });
-    if (std::any_of(machine_.nics.begin(), machine_.nics.end(), named))
+    if (std::ranges::any_of(machine_.nics, named))
       std::erase_if(machine_.nics, [](const NcclNic& nic) { return nic.by_class; });
     for (std::size_t i = 0; i < machine_.gpus.size(); ++i)
       if (machine_.gpus[i].by_class) machine_.gpus[i].index = static_cast<std::int64_t>(i);
@@ -102,9 +102,8 @@ class Reader {
     const std::string_view number =
         speed == nullptr ? std::string_view() : std::string_view(*speed).substr(0, speed->find(' '));
     const std::optional<double> transfers = parse_number(number);
-    const auto* const known =
-        std::find_if(kGenerations.begin(), kGenerations.end(),
-                     [&](const PciGeneration& g) { return transfers && g.transfers == *transfers; });
+    const auto* const known = std::ranges::find_if(
+        kGenerations, [&](const PciGeneration& g) { return transfers && g.transfers == *transfers; });
     const bool assumed = known == kGenerations.end();
     const int factor = assumed ? kFactorOfUnknown : known->factor;
     return {.rate = Bandwidth(static_cast<double>(width * factor) / 80 * 1e9),
@@ -125,8 +124,8 @@ class Reader {
     const NcclPciLink link = pci_link(element);
     if (!here.link || link.rate < here.link->rate) here.link = link;
     bool holds_nic = false;
-    const bool has_gpu = std::any_of(element.children.begin(), element.children.end(),
-                                     [](const XmlElement& child) { return child.name == "gpu"; });
+    const bool has_gpu =
+        std::ranges::any_of(element.children, [](const XmlElement& child) { return child.name == "gpu"; });
     if (has_gpu || is_gpu_class(*type)) return gpu(element, here);
     Place below = here;
     if (!is_nic_class(*type)) below.bridge = *bus;
@@ -210,10 +209,10 @@ class Reader {
 }  // namespace
 
 std::optional<NcclMachine> read_nccl_machine(const XmlElement& system, Diagnostics& diagnostics) {
-  const std::size_t before = diagnostics.error_count();
+  const ErrorWatch watch(diagnostics);
   Reader reader(diagnostics);
   reader.system(system);
-  if (diagnostics.error_count() != before) return std::nullopt;
+  if (!watch.clean()) return std::nullopt;
   return reader.take();
 }
 

@@ -45,7 +45,7 @@ class MachineImporter {
                           .hint = "a <gpu> element, or a <pci> of class 0x0302 or 0x0300"});
       return std::nullopt;
     }
-    const std::size_t before = diagnostics_.error_count();
+    const ErrorWatch watch(diagnostics_);
     head();
     gpus();
     nvlinks();
@@ -53,7 +53,7 @@ class MachineImporter {
     pcie();
     pcie_switches();
     leftovers();
-    if (diagnostics_.error_count() != before) return std::nullopt;
+    if (!watch.clean()) return std::nullopt;
     return machine_fragment(facts_);
   }
 
@@ -96,8 +96,8 @@ class MachineImporter {
       diagnostics_.error(contradicted_option(
           "--device", *request_.device,
           fmt::format("{}, of {}", facts_.device->comment, facts_.device->value), first().where));
-    const auto unlike = std::find_if(machine_.gpus.begin(), machine_.gpus.end(),
-                                     [&](const NcclGpu& g) { return g.device_id != first().device_id; });
+    const auto unlike = std::ranges::find_if(
+        machine_.gpus, [&](const NcclGpu& g) { return g.device_id != first().device_id; });
     if (unlike != machine_.gpus.end())
       warn(unlike->where, "unlike-gpus",
            fmt::format("GPU {} is of device {}, and the first is of {}", unlike->index,
@@ -134,10 +134,9 @@ class MachineImporter {
   // Every GPU linked to every other, as often each.
   [[nodiscard]] static bool is_full_mesh(const std::vector<LinkSum>& sums) {
     const std::int64_t each = sums.front().to_gpu.empty() ? 0 : sums.front().to_gpu.begin()->second;
-    return each > 0 && std::all_of(sums.begin(), sums.end(), [&](const LinkSum& sum) {
+    return each > 0 && std::ranges::all_of(sums, [&](const LinkSum& sum) {
              return sum.to_gpu.size() + 1 == sums.size() &&
-                    std::all_of(sum.to_gpu.begin(), sum.to_gpu.end(),
-                                [&](const auto& peer) { return peer.second == each; });
+                    std::ranges::all_of(sum.to_gpu, [&](const auto& peer) { return peer.second == each; });
            });
   }
 
@@ -154,10 +153,8 @@ class MachineImporter {
     warn_about_links(sums, [](const LinkSum& s) { return s.unknown; }, "nvlink-to-nobody",
                      "devices that are not in the file", {});
     const auto [least, most] = std::minmax_element(usable.begin(), usable.end());
-    const bool on_switch =
-        std::all_of(sums.begin(), sums.end(), [](const LinkSum& s) { return s.to_switch > 0; });
-    const bool lost =
-        std::any_of(sums.begin(), sums.end(), [](const LinkSum& s) { return s.to_self + s.unknown > 0; });
+    const bool on_switch = std::ranges::all_of(sums, [](const LinkSum& s) { return s.to_switch > 0; });
+    const bool lost = std::ranges::any_of(sums, [](const LinkSum& s) { return s.to_self + s.unknown > 0; });
     if (first().by_class) return open_nvlink("the file leaves NVLinks to what NCCL finds");
     if (lost) return open_nvlink("the other end of the NVLinks is unknown");
     if (*most == 0) return;
@@ -190,7 +187,7 @@ class MachineImporter {
       gpus.push_back(machine_.gpus[i].index);
     }
     if (where == nullptr) return;
-    std::sort(gpus.begin(), gpus.end());
+    std::ranges::sort(gpus);
     warn(where->nvlinks.front().where, std::move(code),
          fmt::format("{} NVLinks of GPU {} lead to {}", links, as_ranges(gpus), what), std::move(hint));
   }
@@ -265,9 +262,8 @@ class MachineImporter {
   }
 
   void pcie() {
-    const auto narrowest =
-        std::min_element(machine_.gpus.begin(), machine_.gpus.end(),
-                         [](const NcclGpu& a, const NcclGpu& b) { return a.pci.rate < b.pci.rate; });
+    const auto narrowest = std::ranges::min_element(
+        machine_.gpus, [](const NcclGpu& a, const NcclGpu& b) { return a.pci.rate < b.pci.rate; });
     const NcclPciLink& link = narrowest->pci;
     facts_.pcie = {
         .value = link.rate,
@@ -278,8 +274,8 @@ class MachineImporter {
            fmt::format("the PCIe speed of GPU {} is not told: {} is assumed, as NCCL does", narrowest->index,
                        human(link.rate)),
            "virtual machines hide it");
-    const bool unlike = std::any_of(machine_.gpus.begin(), machine_.gpus.end(),
-                                    [&](const NcclGpu& gpu) { return gpu.pci.rate != link.rate; });
+    const bool unlike =
+        std::ranges::any_of(machine_.gpus, [&](const NcclGpu& gpu) { return gpu.pci.rate != link.rate; });
     if (unlike)
       warn(narrowest->where, "unlike-pcie",
            fmt::format("GPU {} has a slower PCIe link than others: it is taken for all", narrowest->index));
@@ -295,7 +291,7 @@ class MachineImporter {
     const std::size_t each = below.begin()->second.size();
     bool alike = each > 1;
     for (auto& [bridge, gpus] : below) {
-      std::sort(gpus.begin(), gpus.end());
+      std::ranges::sort(gpus);
       alike = alike && gpus.size() == each && gpus.front() >= 0 &&
               gpus.front() % static_cast<std::int64_t>(each) == 0 &&
               gpus.back() - gpus.front() + 1 == static_cast<std::int64_t>(each);

@@ -111,9 +111,7 @@ class MatrixReader {
       if (matrix_.devices.size() < kMostDevices) matrix_.devices.push_back(word);
     }
     // CPU affinities hold blanks and commas, so what follows them is counted from the end.
-    const auto says = [&](std::string_view word) {
-      return std::find(words.begin(), words.end(), word) != words.end();
-    };
+    const auto says = [&](std::string_view word) { return std::ranges::find(words, word) != words.end(); };
     if (says("NUMA") && words.back() == "ID") numa_from_end_ = 2;
     if (says("NUMA") && words.back() == "Affinity") numa_from_end_ = 1;
     const auto first_nic = std::find_if_not(matrix_.devices.begin(), matrix_.devices.end(), is_gpu);
@@ -137,8 +135,8 @@ class MatrixReader {
     const auto end = first + static_cast<std::ptrdiff_t>(matrix_.devices.size());
     std::vector<std::string> classes(first, end);
     for (std::size_t i = 0; i < classes.size(); ++i) {
-      const bool known = std::find(kClasses.begin(), kClasses.end(), classes[i]) != kClasses.end() ||
-                         numbered(classes[i], "NV").has_value();
+      const bool known =
+          std::ranges::find(kClasses, classes[i]) != kClasses.end() || numbered(classes[i], "NV").has_value();
       if (!known || (classes[i] == "X") != (i == index))
         return refuse("bad-class",
                       fmt::format("{} stands between {} and {}", in_quotes(classes[i]), in_quotes(device),

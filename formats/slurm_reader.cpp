@@ -46,7 +46,7 @@ class ConfReader {
       : file_(std::move(file)), diagnostics_(diagnostics), names_(diagnostics) {}
 
   std::optional<SlurmTopology> read(std::string_view text) {
-    const std::size_t before = diagnostics_.error_count();
+    const ErrorWatch watch(diagnostics_);
     std::string joined;
     int first_line = 0, number = 0;
     for (const std::string_view raw : lines_of(text)) {
@@ -66,7 +66,7 @@ class ConfReader {
       refuse({file_, 0, 0}, "contradiction", "holds switches and blocks", "a topology is a tree or blocks");
     topology_.kind = blocks_ ? SlurmKind::kBlock : SlurmKind::kTree;
     topology_.where = {file_, 0, 0};
-    if (diagnostics_.error_count() != before) return std::nullopt;
+    if (!watch.clean()) return std::nullopt;
     return std::move(topology_);
   }
 
@@ -100,8 +100,8 @@ class ConfReader {
   bool assign(std::string_view word, const SourceLocation& where, SlurmGroup& group) {
     const std::size_t equals = word.find('=');
     const std::string_view key = word.substr(0, equals);
-    const auto* const known = std::find_if(
-        kKeys.begin(), kKeys.end(), [&](std::string_view k) { return lower_case(k) == lower_case(key); });
+    const auto* const known =
+        std::ranges::find_if(kKeys, [&](std::string_view k) { return lower_case(k) == lower_case(key); });
     if (known == kKeys.end() || equals == std::string_view::npos) {
       const std::vector<std::string> keys(kKeys.begin(), kKeys.end());
       refuse(where, "unknown-key", fmt::format("{} is no key of topology.conf", in_quotes(key)),
@@ -157,7 +157,7 @@ class YamlReader {
   explicit YamlReader(Diagnostics& diagnostics) : diagnostics_(diagnostics), names_(diagnostics) {}
 
   std::optional<SlurmTopology> read(const YamlNode& root) {
-    const std::size_t before = diagnostics_.error_count();
+    const ErrorWatch watch(diagnostics_);
     const YamlNode* chosen = choose(root);
     if (chosen == nullptr) return std::nullopt;
     YamlMap map(chosen, "", chosen->where, diagnostics_);
@@ -175,10 +175,10 @@ class YamlReader {
       (void)map.get("flat");
       topology_.kind = SlurmKind::kFlat;
     }
-    if (!map.has("tree") && !map.has("block") && !map.has("flat") && diagnostics_.error_count() == before)
+    if (!map.has("tree") && !map.has("block") && !map.has("flat") && watch.clean())
       map.error("", "no-kind", "is of no kind", "one of tree, block, flat");
     map.finish();
-    if (diagnostics_.error_count() != before) return std::nullopt;
+    if (!watch.clean()) return std::nullopt;
     return std::move(topology_);
   }
 

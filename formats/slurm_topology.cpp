@@ -32,11 +32,11 @@ class ForestBuilder {
       : groups_(groups), diagnostics_(diagnostics) {}
 
   std::optional<Forest> build() {
-    const std::size_t before = diagnostics_.error_count();
+    const ErrorWatch watch(diagnostics_);
     for (std::size_t i = 0; i < groups_.size(); ++i) name(i);
     std::vector<bool> has_parent(groups_.size(), false);
     for (const SlurmGroup& group : groups_) parents(group, has_parent);
-    if (diagnostics_.error_count() != before) return std::nullopt;
+    if (!watch.clean()) return std::nullopt;
     Forest forest;
     for (std::size_t i = 0; i < groups_.size(); ++i) {
       if (!groups_[i].nodes.empty()) forest.leaves.push_back(i);
@@ -45,10 +45,10 @@ class ForestBuilder {
     std::size_t reached = 0;
     for (const std::size_t root : forest.roots)
       forest.levels = std::max(forest.levels, depth(root, 1, reached));
-    if (diagnostics_.error_count() == before && reached < groups_.size())
+    if (watch.clean() && reached < groups_.size())
       refuse(groups_.front(), "circle", "some switches are below themselves",
              "a tree has a switch below no other");
-    if (diagnostics_.error_count() != before) return std::nullopt;
+    if (!watch.clean()) return std::nullopt;
     return forest;
   }
 
@@ -114,11 +114,11 @@ class FabricImporter {
       : topology_(topology), file_(std::move(file)), request_(request), diagnostics_(diagnostics) {}
 
   std::optional<Fragment> import() {
-    const std::size_t before = diagnostics_.error_count();
+    const ErrorWatch watch(diagnostics_);
     if (topology_.kind == SlurmKind::kTree) tree();
     if (topology_.kind == SlurmKind::kBlock) blocks();
     if (topology_.kind == SlurmKind::kFlat) flat();
-    if (diagnostics_.error_count() != before) return std::nullopt;
+    if (!watch.clean()) return std::nullopt;
     if (request_.link)
       fabric_.push_back(
           {.key = "nic_bandwidth", .value = fragment_bit_rate(*request_.link, {}), .comment = "--link"});
@@ -171,8 +171,7 @@ class FabricImporter {
   }
 
   [[nodiscard]] const SlurmGroup& group_named(const std::string& name) const {
-    return *std::find_if(topology_.groups.begin(), topology_.groups.end(),
-                         [&](const SlurmGroup& group) { return group.name == name; });
+    return *std::ranges::find(topology_.groups, name, &SlurmGroup::name);
   }
 
   // Three levels are pods below a core, where all pods, and all leaves, are of one size. Says whether they
@@ -302,7 +301,7 @@ class FabricImporter {
 
 bool looks_like_slurm_conf(std::string_view text) {
   const std::vector<std::string_view> lines = lines_of(text);
-  return std::any_of(lines.begin(), lines.end(), [](std::string_view line) {
+  return std::ranges::any_of(lines, [](std::string_view line) {
     const std::string lower = lower_case(trimmed(line));
     return lower.starts_with("switchname=") || lower.starts_with("blockname=");
   });
@@ -310,7 +309,7 @@ bool looks_like_slurm_conf(std::string_view text) {
 
 bool looks_like_slurm_yaml(std::string_view text) {
   const std::vector<std::string_view> lines = lines_of(text);
-  return std::any_of(lines.begin(), lines.end(), [](std::string_view line) {
+  return std::ranges::any_of(lines, [](std::string_view line) {
     return line.starts_with("- topology:") || line.starts_with("-   topology:") ||
            trimmed(line).starts_with("cluster_default:");
   });

@@ -87,8 +87,7 @@ class Converter {
 }  // namespace
 
 const std::string* XmlElement::attribute(std::string_view attribute_name) const {
-  const auto found = std::find_if(attributes.begin(), attributes.end(),
-                                  [&](const XmlAttribute& a) { return a.name == attribute_name; });
+  const auto found = std::ranges::find(attributes, attribute_name, &XmlAttribute::name);
   return found == attributes.end() ? nullptr : &found->value;
 }
 

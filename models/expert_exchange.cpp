@@ -95,21 +95,6 @@ Op permutation(std::string_view name, std::int64_t rows, Towards towards, const 
   return op;
 }
 
-// Rows move from the order of their sender to that of the local experts, and back.
-void add_sort(Ops& ops, std::string_view name, Towards towards, const TransformerSpec& model,
-              const Shard& shard) {
-  const TokenRouting r = routing(model, shard);
-  if (r.experts > 1) ops.push_back(permutation(name, r.arrived + r.rows(), towards, model, shard));
-}
-
-// Copies a rank's tokens for each of their experts, or sums the copies. Node-aware exchanges do both in
-// transit.
-void add_permute(Ops& ops, std::string_view name, Towards towards, const TransformerSpec& model,
-                 const Shard& shard) {
-  const TokenRouting r = routing(model, shard);
-  if (!shard.sends_by_node()) ops.push_back(permutation(name, r.tokens + r.sent, towards, model, shard));
-}
-
 // Cast from 16 bit to fp8 before the send, and back after it where the GEMMs run in 16 bit.
 void add_dispatch_cast(Ops& ops, std::string_view name, std::int64_t rows, const TransformerSpec& model,
                        const Shard& shard) {
@@ -118,98 +103,6 @@ void add_dispatch_cast(Ops& ops, std::string_view name, std::int64_t rows, const
   ops.push_back({.name = name,
                  .bytes = Bytes(rows * fp8_row_bytes(model) + element_bytes(shard.precision) * elements),
                  .elements = elements});
-}
-
-void add_cast_back(Ops& ops, const TransformerSpec& model, const Shard& shard) {
-  if (shard.precision == Precision::kFp8) return;
-  add_dispatch_cast(ops, "dispatch cast back", routing(model, shard).rows(), model, shard);
-}
-
-// Dispatch from the rank's tokens to the rows of the local experts. The combine is its reverse, with sums.
-void add_dispatch_by_exchange(Ops& ops, const TransformerSpec& model, const Shard& shard) {
-  const TokenRouting r = routing(model, shard);
-  const std::int64_t choice = kRoutingWeightBytes + (shard.sends_by_node() ? kChoiceBytes : 0);
-  add_counts(ops, model, shard);
-  add_dispatch_cast(ops, "dispatch cast", r.tokens, model, shard);
-  add_permute(ops, "permute", Towards::kExperts, model, shard);
-  add_exchange(ops,
-               {.name = "expert dispatch",
-                .rows = r.received,
-                .extra = beside_copy(choice, model, shard),
-                .shared = SharedHalf::kUp,
-                .towards = Towards::kExperts},
-               model, shard);
-  add_exchange(ops,
-               {.name = "expert gather",
-                .kind = CollectiveKind::kAllGather,
-                .group = CommGroup::kExpertTensor,
-                .rows = r.arrived,
-                .extra = beside_copy(choice, model, shard),
-                .towards = Towards::kExperts},
-               model, shard);
-  add_sort(ops, "expert sort", Towards::kExperts, model, shard);
-  add_cast_back(ops, model, shard);
-}
-
-void add_combine_by_exchange(Ops& ops, const TransformerSpec& model, const Shard& shard) {
-  const TokenRouting r = routing(model, shard);
-  add_sort(ops, "expert unsort", Towards::kTokens, model, shard);
-  add_exchange(ops,
-               {.name = "expert scatter",
-                .kind = CollectiveKind::kReduceScatter,
-                .group = CommGroup::kExpertTensor,
-                .rows = r.arrived,
-                .extra = beside_copy(0, model, shard)},
-               model, shard);
-  add_exchange(ops,
-               {.name = "expert combine",
-                .rows = r.received,
-                .extra = beside_copy(0, model, shard),
-                .shared = SharedHalf::kDown},
-               model, shard);
-  add_permute(ops, "unpermute", Towards::kTokens, model, shard);
-}
-
-void add_combine_gradient_by_exchange(Ops& ops, const TransformerSpec& model, const Shard& shard) {
-  const TokenRouting r = routing(model, shard);
-  add_dispatch_cast(ops, "dispatch cast", r.tokens, model, shard);
-  add_permute(ops, "unpermute", Towards::kExperts, model, shard);
-  add_exchange(ops,
-               {.name = "expert combine gradient",
-                .rows = r.received,
-                .extra = beside_copy(0, model, shard),
-                .shared = SharedHalf::kDown,
-                .towards = Towards::kExperts},
-               model, shard);
-  add_exchange(ops,
-               {.name = "expert gradient gather",
-                .kind = CollectiveKind::kAllGather,
-                .group = CommGroup::kExpertTensor,
-                .rows = r.arrived,
-                .extra = beside_copy(0, model, shard),
-                .towards = Towards::kExperts},
-               model, shard);
-  add_sort(ops, "expert unsort", Towards::kExperts, model, shard);
-  add_cast_back(ops, model, shard);
-}
-
-void add_dispatch_gradient_by_exchange(Ops& ops, const TransformerSpec& model, const Shard& shard) {
-  const TokenRouting r = routing(model, shard);
-  add_sort(ops, "expert sort", Towards::kTokens, model, shard);
-  add_exchange(ops,
-               {.name = "expert gradient scatter",
-                .kind = CollectiveKind::kReduceScatter,
-                .group = CommGroup::kExpertTensor,
-                .rows = r.arrived,
-                .extra = beside_copy(kRoutingWeightBytes, model, shard)},
-               model, shard);
-  add_exchange(ops,
-               {.name = "expert dispatch gradient",
-                .rows = r.received,
-                .extra = beside_copy(kRoutingWeightBytes, model, shard),
-                .shared = SharedHalf::kUp},
-               model, shard);
-  add_permute(ops, "permute", Towards::kTokens, model, shard);
 }
 
 // Tokens of all ranks of the expert-tensor group, and of the expert group too.
@@ -222,60 +115,90 @@ Gathered gathered(const Shard& shard) {
   return {.by_expert_tensor = first, .by_all = first * shard.expert};
 }
 
-// Routing weights, and the map of tokens to experts, over all experts.
-std::int64_t scores_bytes(const TransformerSpec& model) {
-  return model.experts->count * (kRoutingWeightBytes + 1);
-}
-
-struct GatherNames {
-  std::string_view by_expert_tensor, by_expert;
+// One way between the rank's tokens and the rows of the local experts: its operators, and bytes sent along.
+struct Way {
+  Towards towards = Towards::kTokens;
+  std::string_view permute, over_expert, over_expert_tensor, sort;
+  SharedHalf shared = SharedHalf::kNone;
+  std::int64_t with_choice = 0;  // of an all-to-all, for each chosen expert
+  std::int64_t with_token = 0;   // of an all-gather
 };
 
-void add_tokens_gather(Ops& ops, GatherNames names, std::int64_t extra, const TransformerSpec& model,
-                       const Shard& shard) {
-  const Gathered tokens = gathered(shard);
-  add_exchange(ops,
-               {.name = names.by_expert_tensor,
-                .kind = CollectiveKind::kAllGather,
-                .group = CommGroup::kExpertTensor,
-                .rows = tokens.by_expert_tensor,
-                .extra = extra},
-               model, shard);
-  add_exchange(
-      ops,
-      {.name = names.by_expert, .kind = CollectiveKind::kAllGather, .rows = tokens.by_all, .extra = extra},
-      model, shard);
+// Rows move from the order of their sender to that of the local experts, and back.
+void add_sort(Ops& ops, const Way& way, const TokenRouting& r, const TransformerSpec& model,
+              const Shard& shard) {
+  if (r.experts > 1) ops.push_back(permutation(way.sort, r.arrived + r.rows(), way.towards, model, shard));
 }
 
-void add_tokens_scatter(Ops& ops, GatherNames names, std::int64_t extra, const TransformerSpec& model,
-                        const Shard& shard) {
-  const Gathered tokens = gathered(shard);
-  add_exchange(ops,
-               {.name = names.by_expert,
-                .kind = CollectiveKind::kReduceScatter,
-                .rows = tokens.by_all,
-                .extra = extra},
-               model, shard);
-  add_exchange(ops,
-               {.name = names.by_expert_tensor,
-                .kind = CollectiveKind::kReduceScatter,
-                .group = CommGroup::kExpertTensor,
-                .rows = tokens.by_expert_tensor,
-                .extra = extra},
-               model, shard);
+// Copies a rank's tokens for each of their experts, or sums the copies. Node-aware exchanges do both in
+// transit.
+void add_permute(Ops& ops, const Way& way, const TokenRouting& r, const TransformerSpec& model,
+                 const Shard& shard) {
+  if (!shard.sends_by_node())
+    ops.push_back(permutation(way.permute, r.tokens + r.sent, way.towards, model, shard));
 }
 
-// Selects the copies for local experts among the gathered tokens; unwanted tokens are not read.
-Op pick(std::string_view name, const TransformerSpec& model, const Shard& shard) {
+// The way to the tokens is the reverse of the way to the experts, with sums.
+void add_by_exchange(Ops& ops, const Way& way, const TransformerSpec& model, const Shard& shard) {
   const TokenRouting r = routing(model, shard);
-  const std::int64_t wanted = std::min(gathered(shard).by_all, r.rows());
-  return permutation_op(name, wanted + r.rows(), model.hidden, shard);
+  const bool to_experts = way.towards == Towards::kExperts;
+  const std::int64_t extra = beside_copy(way.with_choice, model, shard);
+  const Exchange over_expert{.name = way.over_expert,
+                             .rows = r.received,
+                             .extra = extra,
+                             .shared = way.shared,
+                             .towards = way.towards};
+  const Exchange over_expert_tensor{
+      .name = way.over_expert_tensor,
+      .kind = to_experts ? CollectiveKind::kAllGather : CollectiveKind::kReduceScatter,
+      .group = CommGroup::kExpertTensor,
+      .rows = r.arrived,
+      .extra = extra,
+      .towards = way.towards};
+  if (to_experts) {
+    add_dispatch_cast(ops, "dispatch cast", r.tokens, model, shard);
+    add_permute(ops, way, r, model, shard);
+    add_exchange(ops, over_expert, model, shard);
+    add_exchange(ops, over_expert_tensor, model, shard);
+    add_sort(ops, way, r, model, shard);
+    if (shard.precision != Precision::kFp8)
+      add_dispatch_cast(ops, "dispatch cast back", r.rows(), model, shard);
+  } else {
+    add_sort(ops, way, r, model, shard);
+    add_exchange(ops, over_expert_tensor, model, shard);
+    add_exchange(ops, over_expert, model, shard);
+    add_permute(ops, way, r, model, shard);
+  }
 }
 
-// Partial sums: every gathered token is written, wanted or not.
-Op spread(std::string_view name, const TransformerSpec& model, const Shard& shard) {
-  const TokenRouting r = routing(model, shard);
-  return permutation_op(name, gathered(shard).by_all + r.rows(), model.hidden, shard);
+// The copies for local experts are selected among the gathered tokens, of which unwanted ones are not read.
+// Back, every gathered token gets a partial sum, wanted or not.
+void add_by_gather(Ops& ops, const Way& way, const TransformerSpec& model, const Shard& shard) {
+  const Gathered tokens = gathered(shard);
+  const std::int64_t rows = routing(model, shard).rows();
+  const bool to_experts = way.towards == Towards::kExperts;
+  const Exchange over_expert{.name = way.over_expert,
+                             .kind = to_experts ? CollectiveKind::kAllGather : CollectiveKind::kReduceScatter,
+                             .rows = tokens.by_all,
+                             .extra = way.with_token};
+  Exchange over_expert_tensor = over_expert;
+  over_expert_tensor.name = way.over_expert_tensor;
+  over_expert_tensor.group = CommGroup::kExpertTensor;
+  over_expert_tensor.rows = tokens.by_expert_tensor;
+  if (to_experts) {
+    add_exchange(ops, over_expert_tensor, model, shard);
+    add_exchange(ops, over_expert, model, shard);
+    ops.push_back(permutation_op(way.permute, std::min(tokens.by_all, rows) + rows, model.hidden, shard));
+  } else {
+    ops.push_back(permutation_op(way.permute, tokens.by_all + rows, model.hidden, shard));
+    add_exchange(ops, over_expert, model, shard);
+    add_exchange(ops, over_expert_tensor, model, shard);
+  }
+}
+
+void add_way(Ops& ops, const Way& way, const TransformerSpec& model, const Shard& shard) {
+  const bool by_gather = shard.expert_dispatcher == ExpertDispatcher::kAllGather;
+  by_gather ? add_by_gather(ops, way, model, shard) : add_by_exchange(ops, way, model, shard);
 }
 
 }  // namespace
@@ -330,38 +253,55 @@ std::int64_t expert_input_row_bytes(const TransformerSpec& model, const Shard& s
                                             : element_bytes(shard.precision) * model.hidden;
 }
 
+// The all-gather sends weights, and the map of tokens to experts, over all experts.
 void add_dispatch(Ops& ops, const TransformerSpec& model, const Shard& shard) {
-  if (shard.expert_dispatcher != ExpertDispatcher::kAllGather) {
-    return add_dispatch_by_exchange(ops, model, shard);
-  }
-  add_tokens_gather(ops, {"expert gather", "expert dispatch"}, scores_bytes(model), model, shard);
-  ops.push_back(pick("permute", model, shard));
+  if (shard.expert_dispatcher != ExpertDispatcher::kAllGather) add_counts(ops, model, shard);
+  add_way(ops,
+          {.towards = Towards::kExperts,
+           .permute = "permute",
+           .over_expert = "expert dispatch",
+           .over_expert_tensor = "expert gather",
+           .sort = "expert sort",
+           .shared = SharedHalf::kUp,
+           .with_choice = kRoutingWeightBytes + (shard.sends_by_node() ? kChoiceBytes : 0),
+           .with_token = (kRoutingWeightBytes + 1) * model.experts->count},
+          model, shard);
 }
 
 void add_combine(Ops& ops, const TransformerSpec& model, const Shard& shard) {
-  if (shard.expert_dispatcher != ExpertDispatcher::kAllGather) {
-    return add_combine_by_exchange(ops, model, shard);
-  }
-  ops.push_back(spread("unpermute", model, shard));
-  add_tokens_scatter(ops, {"expert scatter", "expert combine"}, 0, model, shard);
+  add_way(ops,
+          {.towards = Towards::kTokens,
+           .permute = "unpermute",
+           .over_expert = "expert combine",
+           .over_expert_tensor = "expert scatter",
+           .sort = "expert unsort",
+           .shared = SharedHalf::kDown},
+          model, shard);
 }
 
 void add_combine_gradient(Ops& ops, const TransformerSpec& model, const Shard& shard) {
-  if (shard.expert_dispatcher != ExpertDispatcher::kAllGather) {
-    return add_combine_gradient_by_exchange(ops, model, shard);
-  }
-  add_tokens_gather(ops, {"expert gradient gather", "expert combine gradient"}, 0, model, shard);
-  ops.push_back(pick("unpermute", model, shard));
+  add_way(ops,
+          {.towards = Towards::kExperts,
+           .permute = "unpermute",
+           .over_expert = "expert combine gradient",
+           .over_expert_tensor = "expert gradient gather",
+           .sort = "expert unsort",
+           .shared = SharedHalf::kDown},
+          model, shard);
 }
 
 // The map has no gradient, the weights have.
 void add_dispatch_gradient(Ops& ops, const TransformerSpec& model, const Shard& shard) {
-  if (shard.expert_dispatcher != ExpertDispatcher::kAllGather) {
-    return add_dispatch_gradient_by_exchange(ops, model, shard);
-  }
-  ops.push_back(spread("permute", model, shard));
-  add_tokens_scatter(ops, {"expert gradient scatter", "expert dispatch gradient"},
-                     kRoutingWeightBytes * model.experts->count, model, shard);
+  add_way(ops,
+          {.towards = Towards::kTokens,
+           .permute = "permute",
+           .over_expert = "expert dispatch gradient",
+           .over_expert_tensor = "expert gradient scatter",
+           .sort = "expert sort",
+           .shared = SharedHalf::kUp,
+           .with_choice = kRoutingWeightBytes,
+           .with_token = kRoutingWeightBytes * model.experts->count},
+          model, shard);
 }
 
 }  // namespace stagecraft

@@ -27,9 +27,9 @@ std::vector<std::int64_t> first_layers(YamlMap& map, std::int64_t layers) {
 }
 
 std::vector<std::int64_t> listed_layers(YamlMap& map, std::int64_t layers) {
-  const std::size_t mistakes = map.diagnostics().error_count();
+  const ErrorWatch watch(map.diagnostics());
   std::vector<std::int64_t> dense = map.integers("dense_layers", {.min = 0, .max = layers - 1});
-  if (map.diagnostics().error_count() > mistakes) return {};
+  if (!watch.clean()) return {};
   const auto late = std::ranges::adjacent_find(dense, std::greater_equal{});
   if (late != dense.end()) {
     map.error("dense_layers", "bad-order", fmt::format("{} stands behind {}", late[1], late[0]),
@@ -70,10 +70,10 @@ void load_shared_experts(YamlMap& map, ExpertsSpec& experts) {
 
 // Defaults to all experts of all groups.
 void load_groups(YamlMap& map, ExpertsSpec& experts, bool known) {
-  const std::size_t mistakes = map.diagnostics().error_count();
+  const ErrorWatch watch(map.diagnostics());
   experts.groups = map.integer("groups", {.min = 1, .max = kMaxGroups, .fallback = 1});
   experts.top_groups = read_count(map, "top_groups", experts.groups);
-  if (!known || map.diagnostics().error_count() > mistakes) return;
+  if (!known || !watch.clean()) return;
   if (experts.count % experts.groups != 0) {
     map.error("groups", "not-divisible",
               fmt::format("{} does not divide experts.count = {}", experts.groups, experts.count),
@@ -97,9 +97,9 @@ void load_groups(YamlMap& map, ExpertsSpec& experts, bool known) {
 // An expert gets at most all T tokens: E / K times an even share, T K / E.
 void load_balance(YamlMap& map, ExpertsSpec& experts) {
   const double most = static_cast<double>(experts.count) / static_cast<double>(experts.top_k);
-  const std::size_t mistakes = map.diagnostics().error_count();
+  const ErrorWatch watch(map.diagnostics());
   experts.capacity_factor = map.number("capacity_factor", {.min = 0, .max = most, .fallback = 0});
-  const bool read = map.has("capacity_factor") && map.diagnostics().error_count() == mistakes;
+  const bool read = map.has("capacity_factor") && watch.clean();
   if (read && experts.capacity_factor == 0)
     map.error("capacity_factor", "out-of-range", "is not above 0", "leave it out: no token is dropped then");
   experts.imbalance = map.number("imbalance", {.min = 1, .max = most, .fallback = 1});
@@ -114,11 +114,11 @@ std::int64_t read_count(YamlMap& map, std::string_view key, std::optional<std::i
 std::optional<ExpertsSpec> load_experts(YamlMap& model, std::int64_t layers) {
   if (!model.has("experts")) return std::nullopt;
   YamlMap map = model.map("experts");
-  const std::size_t mistakes = map.diagnostics().error_count();
+  const ErrorWatch watch(map.diagnostics());
   ExpertsSpec experts{.count = read_count(map, "count"),
                       .top_k = read_count(map, "top_k"),
                       .ffn_hidden = read_count(map, "ffn_hidden")};
-  const bool known = map.diagnostics().error_count() == mistakes;
+  const bool known = watch.clean();
   if (known && experts.top_k > experts.count) {
     map.error("top_k", "out-of-range",
               fmt::format("{} is more than experts.count = {}", experts.top_k, experts.count),

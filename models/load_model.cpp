@@ -42,17 +42,11 @@ constexpr FamilyDefaults kLlamaDefaults{.activation = Activation::kSwiglu,
                                         .biases = false,
                                         .dropout = false};
 
-template <class Enum>
-Enum choose(YamlMap& map, std::string_view key, std::span<const std::string_view> names, Enum fallback) {
-  const std::vector<std::string> words(names.begin(), names.end());
-  return static_cast<Enum>(map.choice(key, words, static_cast<std::size_t>(fallback)));
-}
-
 void load_choices(YamlMap& map, TransformerSpec& model) {
   const FamilyDefaults& defaults = model.family == Family::kGpt ? kGptDefaults : kLlamaDefaults;
-  model.activation = choose(map, "activation", kActivationNames, defaults.activation);
-  model.normalization = choose(map, "normalization", kNormalizationNames, defaults.normalization);
-  model.position = choose(map, "position", kPositionNames, defaults.position);
+  model.activation = map.choose("activation", kActivationNames, defaults.activation);
+  model.normalization = map.choose("normalization", kNormalizationNames, defaults.normalization);
+  model.position = map.choose("position", kPositionNames, defaults.position);
   model.tied_embeddings = map.boolean("tied_embeddings", defaults.tied_embeddings);
   model.biases = map.boolean("biases", defaults.biases);
   model.qkv_bias = map.boolean("qkv_bias", model.biases && !model.latent_attention);
@@ -111,16 +105,15 @@ void check_latent_choices(YamlMap& map, const TransformerSpec& model) {
 }
 
 void load_heads(YamlMap& map, TransformerSpec& model) {
-  const std::size_t mistakes = map.diagnostics().error_count();
+  const ErrorWatch watch(map.diagnostics());
   model.hidden = read_count(map, "hidden");
   model.heads = read_count(map, "heads");
   model.latent_attention = load_latent_attention(map);
-  if (model.latent_attention)
-    return load_latent_heads(map, model, map.diagnostics().error_count() == mistakes);
+  if (model.latent_attention) return load_latent_heads(map, model, watch.clean());
   model.kv_heads = read_count(map, "kv_heads", model.heads);
   model.head_size = read_count(map, "head_size", std::max<std::int64_t>(1, model.hidden / model.heads));
   // The placeholder of a refused number would fit nothing.
-  if (map.diagnostics().error_count() > mistakes) return;
+  if (!watch.clean()) return;
   if (!map.has("head_size") && model.hidden % model.heads != 0) {
     map.error("hidden", "not-divisible",
               fmt::format("{} is not divisible by heads = {}", model.hidden, model.heads),
@@ -186,9 +179,9 @@ TransformerSpec load_transformer(YamlMap& map, Family family) {
   TransformerSpec model;
   model.family = family;
   model.name = map.name("name", std::string(kFamilyNames[static_cast<std::size_t>(family)]));
-  const std::size_t mistakes = map.diagnostics().error_count();
+  const ErrorWatch watch(map.diagnostics());
   model.layers = map.integer("layers", {.min = 1, .max = kMaxLayers});
-  const bool known = map.diagnostics().error_count() == mistakes;
+  const bool known = watch.clean();
   load_heads(map, model);
   model.experts = load_experts(map, known ? model.layers : kMaxLayers);
   model.ffn_hidden = load_width(map, model);
@@ -198,7 +191,7 @@ TransformerSpec load_transformer(YamlMap& map, Family family) {
   load_choices(map, model);
   check_latent_choices(map, model);
   // Placeholders of refused numbers are small, but lists of layers may not fit them.
-  if (map.diagnostics().error_count() == mistakes) check_size(map, model);
+  if (watch.clean()) check_size(map, model);
   return model;
 }
 
@@ -250,7 +243,7 @@ void check_lengths(YamlMap& map, const StagesSpec& model) {
 }
 
 StagesSpec load_stages(YamlMap& map) {
-  const std::size_t mistakes = map.diagnostics().error_count();
+  const ErrorWatch watch(map.diagnostics());
   StagesSpec model{.name = map.name("name", "stages"),
                    .forward = costs(map, "forward"),
                    .input_gradient = costs(map, "input_gradient"),
@@ -260,18 +253,18 @@ StagesSpec load_stages(YamlMap& map) {
   if (map.has("recompute")) model.recompute = map.durations("recompute");
   if (map.has("message")) model.message = sizes(map, "message");
   // A refused entry is missing from its list: lengths mean nothing then.
-  if (map.diagnostics().error_count() == mistakes) check_lengths(map, model);
+  if (watch.clean()) check_lengths(map, model);
   return model;
 }
 
 }  // namespace
 
 ModelSpec load_model(YamlMap& map) {
-  std::vector<std::string> families(kFamilyNames.begin(), kFamilyNames.end());
+  std::vector<std::string> families = to_strings(kFamilyNames);
   families.emplace_back("stages");
-  const std::size_t mistakes = map.diagnostics().error_count();
+  const ErrorWatch watch(map.diagnostics());
   const std::size_t family = map.choice("family", families);
-  if (map.diagnostics().error_count() > mistakes) return {};  // which keys are right depends on the family
+  if (!watch.clean()) return {};  // which keys are right depends on the family
   ModelSpec model = family == kFamilyNames.size() ? ModelSpec(load_stages(map))
                                                   : load_transformer(map, static_cast<Family>(family));
   map.finish();

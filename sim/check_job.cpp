@@ -96,8 +96,7 @@ bool check_ways(const Scenario& scenario, Diagnostics& diagnostics) {
 void check_faulty_gpus(const Scenario& scenario, const ParallelPlan& plan, Diagnostics& diagnostics) {
   for (std::size_t i = 0; i < scenario.faults.size(); ++i) {
     const FaultSpec& fault = scenario.faults[i];
-    const auto beyond =
-        std::find_if(fault.ranks.begin(), fault.ranks.end(), [&](int rank) { return rank >= plan.gpus(); });
+    const auto beyond = std::ranges::find_if(fault.ranks, [&](int rank) { return rank >= plan.gpus(); });
     if (beyond == fault.ranks.end()) continue;
     const std::string path = fmt::format("faults.{}.gpu", i);
     diagnostics.error({.code = "out-of-range",

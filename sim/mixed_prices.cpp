@@ -54,9 +54,9 @@ std::vector<const HardwareProfile*> profiles_of(const Scenario& scenario) {
 const HardwareProfile& smallest_device(const Scenario& scenario) {
   const auto profiles = profiles_of(scenario);
   SC_CHECK(!profiles.empty(), "a device has a profile");
-  return **std::min_element(
-      profiles.begin(), profiles.end(),
-      [](const HardwareProfile* a, const HardwareProfile* b) { return a->device.memory < b->device.memory; });
+  return **std::ranges::min_element(profiles, [](const HardwareProfile* a, const HardwareProfile* b) {
+    return a->device.memory < b->device.memory;
+  });
 }
 
 IterationPrices price_on_several_devices(const Scenario& scenario, const Cluster& cluster,

@@ -106,8 +106,7 @@ void check_length(const Scenario& scenario, double seconds) {
                                   ? "an iteration"
                                   : fmt::format("{} iterations in a row", scenario.schedule.iterations),
                               seconds / kSecondsPerYear),
-       .hint = "a time, a length or a number of layers has too many digits",
-       .notes = {}});
+       .hint = "a time, a length or a number of layers has too many digits"});
   diagnostics.throw_if_errors();
 }
 

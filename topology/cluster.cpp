@@ -212,8 +212,7 @@ std::vector<EdgeId> Cluster::route(DeviceId a, DeviceId b) const {
 std::vector<LinkShare> Cluster::spread(DeviceId a, DeviceId b) const {
   const Ways ways = ways_between(a, b, spec_.fabric.routing);
   std::vector<LinkShare> shares = ways.shares();
-  std::stable_sort(shares.begin(), shares.end(),
-                   [](const LinkShare& x, const LinkShare& y) { return x.link < y.link; });
+  std::ranges::stable_sort(shares, {}, &LinkShare::link);
   std::vector<LinkShare> merged;
   for (const LinkShare& share : shares) {
     if (!merged.empty() && merged.back().link == share.link)
@@ -258,8 +257,8 @@ std::vector<DeviceId> Cluster::representatives() const {
 }
 
 std::optional<std::pair<DeviceId, DeviceId>> Cluster::unreachable() const {
-  const bool missing = std::any_of(spec_.links.begin(), spec_.links.end(),
-                                   [](const LinkException& exception) { return exception.missing; });
+  const bool missing =
+      std::ranges::any_of(spec_.links, [](const LinkException& exception) { return exception.missing; });
   if (!missing) return std::nullopt;
   const std::vector<DeviceId> some = representatives();
   for (const DeviceId a : some) {

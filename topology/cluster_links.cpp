@@ -31,7 +31,7 @@ LinkChoice choose_links(const FabricGraph& graph, const std::vector<LinkExceptio
   const auto choose = [&](EdgeId link, std::size_t index) {
     auto& chosen = choice.by_link[link.index()];
     if (chosen && *chosen != index &&
-        std::none_of(choice.clashes.begin(), choice.clashes.end(), [&](const LinkChoice::Clash& clash) {
+        std::ranges::none_of(choice.clashes, [&](const LinkChoice::Clash& clash) {
           return clash.first == *chosen && clash.second == index;
         }))
       choice.clashes.push_back({.first = *chosen, .second = index, .link = link});
@@ -54,7 +54,7 @@ LinkChoice choose_links(const FabricGraph& graph, const std::vector<LinkExceptio
 
 std::vector<VertexId> apply_links(FabricGraph& graph, const std::vector<LinkException>& exceptions) {
   const LinkChoice choice = choose_links(graph, exceptions);
-  SC_CHECK(std::count(choice.count.begin(), choice.count.end(), 0U) == 0, "an exception means a link");
+  SC_CHECK(std::ranges::count(choice.count, 0U) == 0, "an exception means a link");
   SC_CHECK(choice.clashes.empty(), "a link has one exception");
   std::vector<VertexId> ends;
   std::vector<bool> gone(graph.link_count());

@@ -190,7 +190,7 @@ ClusterTotals totals(const Cluster& cluster) {
   }
   std::vector<std::pair<std::size_t, std::size_t>> cables;
   for (const LinkEnds& link : drawing.ends) cables.emplace_back(std::minmax(link.from, link.to));
-  std::sort(cables.begin(), cables.end());
+  std::ranges::sort(cables);
   sum.cables = static_cast<std::size_t>(std::unique(cables.begin(), cables.end()) - cables.begin());
   for (int node = 0; node < cluster.node_count(); ++node)
     sum.injection += cluster.node_network(device_of(cluster.first_gpu(node)));

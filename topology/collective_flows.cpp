@@ -17,8 +17,7 @@ std::vector<LinkLoad> loads_of(const Cluster& cluster, const std::vector<Transfe
     const double bytes = transfer.bytes / (network ? efficiency.network : efficiency.node);
     for (const LinkShare& way : ways) loads.push_back({way.link, way.share * bytes});
   }
-  std::stable_sort(loads.begin(), loads.end(),
-                   [](const LinkLoad& a, const LinkLoad& b) { return a.link < b.link; });
+  std::ranges::stable_sort(loads, {}, &LinkLoad::link);
   std::size_t kept = 0;
   for (std::size_t i = 0; i < loads.size(); ++i) {
     if (kept > 0 && loads[kept - 1].link == loads[i].link)

@@ -64,8 +64,8 @@ constexpr CollectiveAlgorithm kAlgorithms[] = {
 
 MembersByNode by_node(const Cluster& cluster, std::span<const DeviceId> members) {
   std::vector<DeviceId> sorted(members.begin(), members.end());
-  std::sort(sorted.begin(), sorted.end());
-  SC_CHECK(std::adjacent_find(sorted.begin(), sorted.end()) == sorted.end(), "a GPU is a member once");
+  std::ranges::sort(sorted);
+  SC_CHECK(std::ranges::adjacent_find(sorted) == sorted.end(), "a GPU is a member once");
   MembersByNode nodes;
   std::unordered_map<int, std::size_t> places;  // index in `nodes`, by server
   for (const DeviceId member : members) {
@@ -86,8 +86,7 @@ std::vector<Transfer> collective_transfers(const Cluster& cluster, std::span<con
                                            CollectiveKind kind, std::string_view algorithm, Bytes size) {
   SC_CHECK(size >= Bytes(0), "a collective moves no negative bytes");
   if (members.size() < 2 || size == Bytes(0)) return {};
-  const auto found = std::find_if(std::begin(kAlgorithms), std::end(kAlgorithms),
-                                  [&](const CollectiveAlgorithm& one) { return one.name == algorithm; });
+  const auto found = std::ranges::find(kAlgorithms, algorithm, &CollectiveAlgorithm::name);
   SC_CHECK(found != std::end(kAlgorithms), "an algorithm is one of the table");
   SC_CHECK(found->serves(kind), "an algorithm serves the kind of its collective");
   return found->transfers(by_node(cluster, members), kind, static_cast<double>(size.count()));

@@ -64,9 +64,9 @@ void FabricGraph::index() {
   by_start_.clear();
   for (const Link& link : links_) by_start_.push_back(link.id);
   const auto ends = [&](EdgeId id) { return std::tuple(links_[id].from, links_[id].to); };
-  std::sort(by_start_.begin(), by_start_.end(), [&](EdgeId a, EdgeId b) { return ends(a) < ends(b); });
-  const auto twin = std::adjacent_find(by_start_.begin(), by_start_.end(),
-                                       [&](EdgeId a, EdgeId b) { return ends(a) == ends(b); });
+  std::ranges::sort(by_start_, [&](EdgeId a, EdgeId b) { return ends(a) < ends(b); });
+  const auto twin =
+      std::ranges::adjacent_find(by_start_, [&](EdgeId a, EdgeId b) { return ends(a) == ends(b); });
   SC_CHECK(twin == by_start_.end(), "between two vertices lies at most one link each way");
   starts_.assign(vertex_count() + 1, 0);
   for (const Link& link : links_) ++starts_[link.from.index() + 1];

@@ -19,9 +19,9 @@ namespace {
 
 // A bandwidth above zero. A value that could not be read was already reported and is not reported twice.
 Bandwidth positive_bandwidth(YamlMap& map, std::string_view key, std::optional<Bandwidth> fallback = {}) {
-  const std::size_t before = map.diagnostics().error_count();
+  const ErrorWatch watch(map.diagnostics());
   const Bandwidth value = map.bandwidth(key, fallback);
-  if (map.has(key) && map.diagnostics().error_count() == before && value <= Bandwidth(0))
+  if (map.has(key) && watch.clean() && value <= Bandwidth(0))
     map.error(key, "out-of-range", "must be above 0",
               "a bandwidth per direction, for instance 25 GB/s or 200 Gb/s");
   return value;
@@ -191,8 +191,7 @@ void load_shape(YamlMap& map, FabricSpec& fabric) {
     refuse_all({"dims"});
   if (!torus && !dragonfly) refuse_all({"link_bandwidth"});
   fabric.planes = count(map, "planes", 1);
-  const std::vector<std::string> routings(kRoutingNames.begin(), kRoutingNames.end());
-  fabric.routing = static_cast<Routing>(map.choice("routing", routings, 0));
+  fabric.routing = map.choose("routing", kRoutingNames, Routing::kAdaptive);
   fabric.routing_seed = map.integer("routing_seed", {.min = 0, .fallback = 0});
   if (map.has("routing_seed") && fabric.routing != Routing::kEcmp)
     contradiction(map, "routing_seed", "adaptive routing has nothing to draw", "give `routing: ecmp`");
@@ -221,10 +220,9 @@ NodeSpec load_node(YamlMap& map) {
 }
 
 FabricSpec load_fabric(YamlMap& map) {
-  const std::vector<std::string> kinds(kFabricKindNames.begin(), kFabricKindNames.end());
   const FabricSpec ideal;
   FabricSpec fabric;
-  fabric.kind = static_cast<FabricKind>(map.choice("kind", kinds));
+  fabric.kind = map.choose<FabricKind>("kind", kFabricKindNames);
   fabric.nics_per_node = count(map, "nics_per_node", 0);
   fabric.nic_bandwidth = positive_bandwidth(map, "nic_bandwidth", Bandwidth(0));
   fabric.nodes_per_leaf = count(map, "nodes_per_leaf", ideal.nodes_per_leaf);

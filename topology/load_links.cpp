@@ -21,10 +21,10 @@ const std::vector<std::string> kDirections = {"both", "one-way"};
 LinkException load_link(YamlMap& item) {
   LinkException link;
   link.name = item.text("name");
-  const std::size_t before = item.diagnostics().error_count();
+  const ErrorWatch watch(item.diagnostics());
   if (item.has("bandwidth")) {
     link.bandwidth = item.bandwidth("bandwidth");
-    if (item.diagnostics().error_count() == before && *link.bandwidth <= Bandwidth(0))
+    if (watch.clean() && *link.bandwidth <= Bandwidth(0))
       item.error("bandwidth", "out-of-range", "must be above 0",
                  "a link that is not there is `missing: true`");
   }
@@ -110,7 +110,7 @@ class Check {
 std::vector<LinkException> load_links(YamlMap& map, const ClusterSpec* spec, Origins& origins) {
   const YamlNode* list = map.get("links");
   if (list == nullptr) return {};
-  const std::size_t before = map.diagnostics().error_count();
+  const ErrorWatch watch(map.diagnostics());
   if (list->kind != YamlNode::Kind::kSequence) {
     map.error("links", "not-a-list", "expected a list of links",
               "[{name: \"node 3 nic 1 -> leaf 0\", bandwidth: 100 Gb/s}]");
@@ -123,11 +123,11 @@ std::vector<LinkException> load_links(YamlMap& map, const ClusterSpec* spec, Ori
                        map.diagnostics(), &origins);
     if (items.back().present()) links.push_back(load_link(items.back()));
   }
-  const auto clean = [&] { return map.diagnostics().error_count() == before; };
-  if (!clean() || spec == nullptr || links.empty()) return clean() ? links : std::vector<LinkException>{};
+  if (!watch.clean() || spec == nullptr || links.empty())
+    return watch.clean() ? links : std::vector<LinkException>{};
   Check check(*spec, links, items);
   check.names_and_clashes();
-  return clean() ? links : std::vector<LinkException>{};
+  return watch.clean() ? links : std::vector<LinkException>{};
 }
 
 }  // namespace stagecraft

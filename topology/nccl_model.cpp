@@ -196,8 +196,7 @@ std::vector<NcclEstimate> nccl_estimates(const NcclSystem& system, CollectiveKin
 
 std::optional<NcclEstimate> nccl_choice(const NcclSystem& system, CollectiveKind kind, Bytes size) {
   const std::vector<NcclEstimate> all = nccl_estimates(system, kind, size);
-  const auto least = std::min_element(
-      all.begin(), all.end(), [](const NcclEstimate& a, const NcclEstimate& b) { return a.time < b.time; });
+  const auto least = std::ranges::min_element(all, {}, &NcclEstimate::time);
   if (least == all.end()) return std::nullopt;
   return *least;
 }

@@ -56,7 +56,7 @@ std::vector<int> RankMesh::group(int rank, std::initializer_list<Axis> axes) con
     for (int c = 1; c < degree(axis); ++c)
       for (std::size_t i = 0; i < so_far; ++i) ranks.push_back(ranks[i] + c * stride(axis));
   }
-  std::sort(ranks.begin(), ranks.end());
+  std::ranges::sort(ranks);
   return ranks;
 }
 
@@ -130,7 +130,7 @@ GroupPlacement on_nodes(const Cluster& cluster, const std::vector<int>& members)
 // `leaving`, those of them that have fewer there than `ranks`.
 template <class Key>
 int count_groups(std::vector<Key> keys, int ranks, bool leaving) {
-  std::sort(keys.begin(), keys.end());
+  std::ranges::sort(keys);
   int groups = 0;
   for (auto first = keys.begin(); first != keys.end();) {
     const auto next = std::upper_bound(first, keys.end(), *first);

@@ -73,7 +73,7 @@ void ServerGraph::add_mesh(FabricGraph& graph, const NodeSpec& spec) const {
   std::vector<int> links(static_cast<std::size_t>(spec.gpus));
   for (const NvlinkPair& pair : spec.nvlink_pairs)
     for (const int end : {pair.a, pair.b}) links.at(static_cast<std::size_t>(end)) += pair.links;
-  const Bandwidth one = spec.nvlink / *std::max_element(links.begin(), links.end());
+  const Bandwidth one = spec.nvlink / *std::ranges::max_element(links);
   for (const NvlinkPair& pair : spec.nvlink_pairs)
     if (std::max(pair.a, pair.b) < place_.gpus)
       graph.add_cable(gpu(pair.a), gpu(pair.b), pair.links * one, spec.nvlink_latency);

@@ -137,8 +137,8 @@ std::optional<AttentionFit> curve_of(const VectorXd& constants) {
 }  // namespace
 
 std::string group_name(const CollectiveGroup& group) {
-  return fmt::format("{}, {} ranks, {} node{}{}", kCollectiveNames[static_cast<std::size_t>(group.kind)],
-                     group.ranks, group.nodes, group.nodes == 1 ? "" : "s",
+  return fmt::format("{}, {} ranks, {}{}", kCollectiveNames[static_cast<std::size_t>(group.kind)],
+                     group.ranks, counted(group.nodes, "node"),
                      group.algorithm == "any" ? "" : ", " + group.algorithm);
 }
 

@@ -249,11 +249,11 @@ std::optional<NcclRun> read_nccl_tests(std::string_view text, const std::string&
   const std::size_t first = text.find_first_not_of(" \t\r\n");
   if (first != std::string_view::npos && text[first] == '{')
     return detail::read_nccl_json(text, name, diagnostics);
-  const std::size_t errors = diagnostics.error_count();
+  const ErrorWatch watch(diagnostics);
   TextReader reader(name, diagnostics);
   reader.read(text);
   NcclRun run = std::move(reader).finish();
-  if (errors != diagnostics.error_count()) return std::nullopt;
+  if (!watch.clean()) return std::nullopt;
   return run;
 }
 

@@ -43,7 +43,7 @@ void read_program(YamlMap& file, NcclRun& run) {
 void read_devices(YamlMap& file, NcclRun& run) {
   detail::NcclRanks ranks;
   YamlMap config = file.map("config");
-  const std::size_t errors = file.diagnostics().error_count();
+  const ErrorWatch watch(file.diagnostics());
   for_each(config, "devices", [&](YamlMap& device) {
     const std::int64_t rank = device.integer("rank", {.min = 0, .max = kMaxInt});
     const std::int64_t group = device.integer("group");
@@ -51,7 +51,7 @@ void read_devices(YamlMap& file, NcclRun& run) {
       device.error("rank", kCode, fmt::format("rank {} of group {} is listed again", rank, group));
     run.device = device.text("device_info");
   });
-  if (errors != file.diagnostics().error_count()) return;
+  if (!watch.clean()) return;
   if (const auto mistake = ranks.close(run)) config.error("devices", kCode, *mistake);
 }
 
@@ -105,10 +105,9 @@ NcclRun read_file(YamlMap& file) {
   read_program(file, run);
   run.nccl_version = version_text(file.integer("nccl_version", {.min = 0, .max = kMaxInt}));
   read_devices(file, run);
-  const std::size_t errors = file.diagnostics().error_count();
+  const ErrorWatch watch(file.diagnostics());
   for_each(file, "results", [&](YamlMap& result) { read_result(result, run); });
-  if (run.rows.empty() && errors == file.diagnostics().error_count())
-    file.error("results", kCode, "holds no time of a message");
+  if (run.rows.empty() && watch.clean()) file.error("results", kCode, "holds no time of a message");
   read_verdict(file);
   if (!file.has("end_time")) {
     file.warning("", "run-without-end", "the run has no end: its rows are used as far as they go");
@@ -120,12 +119,12 @@ NcclRun read_file(YamlMap& file) {
 
 std::optional<NcclRun> detail::read_nccl_json(std::string_view text, const std::string& name,
                                               Diagnostics& diagnostics) {
-  const std::size_t errors = diagnostics.error_count();
+  const ErrorWatch watch(diagnostics);
   const std::optional<YamlNode> root = parse_json(text, name, diagnostics);
   if (!root) return std::nullopt;
   YamlMap file(&*root, "", root->where, diagnostics);
   NcclRun run = read_file(file);
-  if (errors != diagnostics.error_count()) return std::nullopt;
+  if (!watch.clean()) return std::nullopt;
   return run;
 }
 

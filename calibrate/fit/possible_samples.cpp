@@ -32,7 +32,7 @@ double highest_peak(const HardwareProfile& base) {
 }  // namespace
 
 bool are_possible(const SampleSet& set, const HardwareProfile& base, Diagnostics& diagnostics) {
-  const std::size_t errors = diagnostics.error_count();
+  const ErrorWatch watch(diagnostics);
   const double most = kMostOfDataSheet * highest_peak(base);
   for (std::size_t i = 0; i < set.samples.size(); ++i) {
     const double rate = counted_flops(set.samples[i]) / set.samples[i].median_s;
@@ -43,7 +43,7 @@ bool are_possible(const SampleSet& set, const HardwareProfile& base, Diagnostics
                                               base.device.name, human(FlopRate(highest_peak(base)))),
                        .hint = "is \"median_s\" in seconds, and of one execution?"});
   }
-  return errors == diagnostics.error_count();
+  return watch.clean();
 }
 
 }  // namespace stagecraft

@@ -157,14 +157,14 @@ class Collector {
 }  // namespace
 
 std::optional<SampleSet> read_sample_set(const std::vector<SampleText>& files, Diagnostics& diagnostics) {
-  const std::size_t errors = diagnostics.error_count();
+  const ErrorWatch watch(diagnostics);
   Collector collector(diagnostics);
   for (const SampleText& file : files) {
     if (file.text.empty())
       diagnostics.error({.code = "no-samples", .where = {file.name, 0, 0}, .message = "holds no samples"});
     collector.read(file);
   }
-  if (diagnostics.error_count() != errors) return std::nullopt;
+  if (!watch.clean()) return std::nullopt;
   return std::move(collector).result();
 }
 

@@ -36,8 +36,8 @@ FlopRate optional_rate(YamlMap& in, std::string_view key) {
 }
 
 // The getters of YamlMap see to the kind; this sees to the value.
-void require_positive(YamlMap& in, std::string_view key, double value, std::size_t errors_before) {
-  if (errors_before == in.diagnostics().error_count() && value <= 0) {
+void require_positive(YamlMap& in, std::string_view key, double value, const ErrorWatch& watch) {
+  if (watch.clean() && value <= 0) {
     in.error(key, "out-of-range", "must be above 0");
   }
 }
@@ -49,12 +49,12 @@ DeviceFacts read_device(YamlMap& root) {
   DeviceFacts device;
   device.name = in.text("name");
   device.sms = static_cast<int>(in.integer("sms", {.min = 1, .max = 100'000}));
-  std::size_t errors = in.diagnostics().error_count();
+  const ErrorWatch memory(in.diagnostics());
   device.memory = in.bytes("memory");
-  require_positive(in, "memory", static_cast<double>(device.memory.count()), errors);
-  errors = in.diagnostics().error_count();
+  require_positive(in, "memory", static_cast<double>(device.memory.count()), memory);
+  const ErrorWatch bandwidth(in.diagnostics());
   device.memory_bandwidth = in.bandwidth("memory_bandwidth");
-  require_positive(in, "memory_bandwidth", device.memory_bandwidth.count(), errors);
+  require_positive(in, "memory_bandwidth", device.memory_bandwidth.count(), bandwidth);
   device.nvlink = in.bandwidth("nvlink", Bandwidth(0));
   device.peak_fp32 = optional_rate(in, "peak_fp32");
   device.peak_fp16 = optional_rate(in, "peak_fp16");
@@ -199,9 +199,9 @@ GemmModel read_gemm(YamlMap& root, const DeviceFacts& device) {
 FlashCurve read_flash_curve(YamlMap& pass, std::string_view key) {
   Section section = required_section(pass, key, "{rate, half_length, provenance, source}");
   if (!section.ok) return {};
-  const std::size_t errors = section.map.diagnostics().error_count();
+  const ErrorWatch watch(section.map.diagnostics());
   FlashCurve curve{.rate = section.map.flop_rate("rate")};
-  require_positive(section.map, "rate", curve.rate.count(), errors);
+  require_positive(section.map, "rate", curve.rate.count(), watch);
   curve.half_length =
       read_in_range(section.map, "half_length", {.above = 0, .up_to = 100'000, .closed_below = true});
   Story story = read_story(section.map);
@@ -290,8 +290,7 @@ DefaultSoftware read_software(YamlMap& root) {
                            .sharded_gated = section.map.text("sharded_gated", ""),
                            .sharded_fp16 = section.map.text("sharded_fp16", "")};
   if (section.map.has("cuda_graphs"))
-    software.cuda_graphs =
-        static_cast<CudaGraphs>(section.map.choice("cuda_graphs", to_strings(kCudaGraphsNames)));
+    software.cuda_graphs = section.map.choose<CudaGraphs>("cuda_graphs", kCudaGraphsNames);
   section.map.finish();
   return software;
 }
@@ -359,9 +358,9 @@ std::vector<CollectiveFit> read_collectives(YamlMap& root) {
     if (node.kind != YamlNode::Kind::kMap) continue;  // YamlMap has reported it
     const Story story = read_story(table);
     for (TableRow& row : read_rows(table, columns)) {
-      const std::size_t errors = root.diagnostics().error_count();
+      const ErrorWatch watch(root.diagnostics());
       CollectiveFit fit = read_fit(row, story);
-      if (errors == root.diagnostics().error_count()) refuse_second_fit(row, fit, fits);
+      if (watch.clean()) refuse_second_fit(row, fit, fits);
       fits.push_back(std::move(fit));
     }
     table.finish();
@@ -457,11 +456,10 @@ HardwareProfile read_profile(YamlMap& root) {
     profile.gpu_variability =
         read_number(root, "gpu_variability", {.above = 0, .up_to = 0.1, .closed_below = true});
   profile.software = read_software(root);
-  const std::size_t errors = root.diagnostics().error_count();
+  const ErrorWatch watch(root.diagnostics());
   profile.collectives = read_collectives(root);
   // Points of rows that were refused have done nothing wrong.
-  if (root.has("collective_points") && errors == root.diagnostics().error_count())
-    read_collective_points(root, profile.collectives);
+  if (root.has("collective_points") && watch.clean()) read_collective_points(root, profile.collectives);
   profile.memory = read_memory(root);
   read_spread(root, profile);
   profile.residuals = read_residuals(root);
@@ -469,21 +467,21 @@ HardwareProfile read_profile(YamlMap& root) {
 }
 
 // The profile of a document that was read; nullopt where it was not.
-std::optional<HardwareProfile> profile_of(const std::optional<YamlNode>& document, std::size_t errors,
+std::optional<HardwareProfile> profile_of(const std::optional<YamlNode>& document, const ErrorWatch& watch,
                                           Diagnostics& diagnostics) {
   if (!document) return std::nullopt;
   YamlMap root(&*document, "", document->where, diagnostics);
   if (document->kind != YamlNode::Kind::kMap) return std::nullopt;
   const std::int64_t schema = root.integer("stagecraft_profile");
-  if (errors == diagnostics.error_count() && schema != kSchema) {
+  if (watch.clean() && schema != kSchema) {
     root.error("stagecraft_profile", "unknown-schema",
                fmt::format("{} is not a schema that this version reads", schema),
                fmt::format("it reads {}", kSchema));
   }
-  if (errors != diagnostics.error_count()) return std::nullopt;  // the rest may mean anything
+  if (!watch.clean()) return std::nullopt;  // the rest may mean anything
   HardwareProfile profile = read_profile(root);
   root.finish();
-  if (errors != diagnostics.error_count()) return std::nullopt;
+  if (!watch.clean()) return std::nullopt;
   compare_with_formula(profile.gemm, profile.device.sms);
   return profile;
 }
@@ -497,9 +495,9 @@ std::optional<HardwareProfile> load_profile(const std::filesystem::path& file, D
 
 std::optional<HardwareProfile> parse_profile(const std::string& text, const std::string& name,
                                              Diagnostics& diagnostics) {
-  const std::size_t errors = diagnostics.error_count();
+  const ErrorWatch watch(diagnostics);
   std::optional<HardwareProfile> profile =
-      profile_of(parse_yaml(text, name, diagnostics), errors, diagnostics);
+      profile_of(parse_yaml(text, name, diagnostics), watch, diagnostics);
   if (profile) profile->hash = StableHash().add(std::string_view(text)).hex();
   return profile;
 }

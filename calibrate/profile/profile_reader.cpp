@@ -43,10 +43,6 @@ std::string Range::text() const {
   return fmt::format("{}{:g}, {:g}]", closed_below ? '[' : '(', above, up_to);
 }
 
-std::vector<std::string> to_strings(std::span<const std::string_view> names) {
-  return {names.begin(), names.end()};
-}
-
 Section required_section(YamlMap& in, std::string_view key, std::string_view what_it_is) {
   const YamlNode* node = in.get(key);
   if (node == nullptr) {
@@ -60,20 +56,19 @@ Section required_section(YamlMap& in, std::string_view key, std::string_view wha
 }
 
 Story read_story(YamlMap& in) {
-  const std::vector<std::string> names = to_strings(kProvenanceNames);
-  const std::size_t provenance = in.choice("provenance", names);
-  const std::size_t errors = in.diagnostics().error_count();
+  const auto provenance = in.choose<Provenance>("provenance", kProvenanceNames);
+  const ErrorWatch watch(in.diagnostics());
   std::string source = in.text("source");
-  if (errors == in.diagnostics().error_count() && blank(source)) {
+  if (watch.clean() && blank(source)) {
     in.error("source", "empty-source", "says nothing", "a citation, or how it was fitted and on what");
   }
-  return {.provenance = static_cast<Provenance>(provenance), .source = std::move(source)};
+  return {.provenance = provenance, .source = std::move(source)};
 }
 
 double read_in_range(YamlMap& in, std::string_view key, Range range) {
-  const std::size_t errors = in.diagnostics().error_count();
+  const ErrorWatch watch(in.diagnostics());
   const double value = in.number(key);
-  if (errors != in.diagnostics().error_count()) return value;
+  if (!watch.clean()) return value;
   if (!range.holds(value))
     in.error(key, "out-of-range", fmt::format("{:g} does not lie in {}", value, range.text()));
   return value;

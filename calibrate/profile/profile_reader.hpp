@@ -81,6 +81,4 @@ class TableRow {
 // scalars, are reported and left out.
 [[nodiscard]] std::vector<TableRow> read_rows(YamlMap& table, std::span<const std::string> columns);
 
-[[nodiscard]] std::vector<std::string> to_strings(std::span<const std::string_view> names);
-
 }  // namespace stagecraft

@@ -17,7 +17,7 @@ void write_total(JsonWriter& json, std::string_view key, const std::optional<OpT
 
 // The fields that all rows have, inside an object.
 void write_row(JsonWriter& json, const DiffRow& row, std::optional<double> ratio) {
-  json.field("name", std::string_view(row.name));
+  json.field("name", row.name);
   write_total(json, "predicted", row.predicted);
   write_total(json, "measured", row.measured);
   json.field("difference_s", row.difference()).key("ratio");
@@ -59,7 +59,7 @@ void write_traffic(JsonWriter& json, const TraceDiff& diff) {
   for (const TrafficRow& traffic : diff.traffic) {
     json.begin_object();
     json.field("group", kActivityNames[static_cast<std::size_t>(traffic.key.group)]);
-    json.field("collective", std::string_view(traffic.key.kind));
+    json.field("collective", traffic.key.kind);
     write_row(json, traffic.row);
     json.end_object();
   }
@@ -88,14 +88,14 @@ void write_operators(JsonWriter& json, const TraceDiff& diff) {
   for (const OperatorRow& row : diff.operators) {
     const TiedOperators& of = row.operators;
     json.begin_object().field("family", kWorkKindNames[static_cast<std::size_t>(of.kind)]);
-    json.field("pass", std::string_view(of.backward ? "backward" : "forward"));
+    json.field("pass", of.backward ? "backward" : "forward");
     json.field("tied_by", kTieNames[static_cast<std::size_t>(of.tie)]).key("elements");
     if (of.elements > 0)
       json.value(of.elements);
     else
       json.null();
     json.key("operators").begin_array();
-    for (const std::string& name : of.theirs) json.value(std::string_view(name));
+    for (const std::string& name : of.theirs) json.value(name);
     json.end_array();
     write_row(json, row.row);
     json.end_object();
@@ -114,10 +114,8 @@ void write_shares(JsonWriter& json, const TiedShares& shares) {
 
 std::string render_json(const TraceDiff& diff) {
   JsonWriter json;
-  json.begin_object().field("schema", "stagecraft.diff/1").field("scenario", std::string_view(diff.scenario));
-  json.field("trace", std::string_view(diff.trace)).field("rank", diff.rank).key("steps").begin_array();
-  for (const std::int64_t step : diff.steps) json.value(step);
-  json.end_array();
+  json.begin_object().field("schema", "stagecraft.diff/1").field("scenario", diff.scenario);
+  json.field("trace", diff.trace).field("rank", diff.rank).field("steps", diff.steps);
   write_side(json, "predicted", diff.predicted, diff.predicted_kernels);
   write_side(json, "measured", diff.measured, diff.measured_kernels);
   write_families(json, diff);

@@ -143,16 +143,16 @@ std::string render_text(const Explanation& explanation, int depth) {
 }
 
 void write(JsonWriter& json, const Explanation& explanation, int depth) {
-  json.field("name", std::string_view(explanation.name)).key("value");
+  json.field("name", explanation.name).key("value");
   write(json, explanation.value);
   json.field("unit", name(explanation.value.unit()));
   json.key("formula");
   const std::string text = formula_text(explanation);
-  text.empty() ? json.null() : json.value(std::string_view(text));
+  text.empty() ? json.null() : json.value(text);
   json.key("source").begin_object().field("kind", name(explanation.origin.kind));
-  if (!explanation.origin.text.empty()) json.field("text", std::string_view(explanation.origin.text));
+  if (!explanation.origin.text.empty()) json.field("text", explanation.origin.text);
   if (!explanation.origin.where.file.empty()) {
-    json.field("file", std::string_view(explanation.origin.where.file));
+    json.field("file", explanation.origin.where.file);
     json.field("line", explanation.origin.where.line);
   }
   json.end_object();

@@ -171,7 +171,7 @@ std::vector<WhatIf> memory_what_ifs(const Scenario& scenario, const MemoryLedger
                        .verdict = report.memory.verdict(),
                        .iteration_time = report.iteration_time});
   }
-  std::stable_sort(answers.begin(), answers.end(), [](const WhatIf& a, const WhatIf& b) {
+  std::ranges::stable_sort(answers, [](const WhatIf& a, const WhatIf& b) {
     const bool a_out = a.verdict == Verdict::kOutOfMemory, b_out = b.verdict == Verdict::kOutOfMemory;
     if (a_out != b_out) return b_out;
     return a_out ? a.shortage < b.shortage : a.iteration_time < b.iteration_time;

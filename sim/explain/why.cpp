@@ -199,9 +199,8 @@ TriedChange tried(const std::vector<std::string>& set, const Reload& reload) {
     measure(*scenario, change);
     return change;
   }
-  for (const Diagnostic& diagnostic : diagnostics.sorted())
-    if (diagnostic.severity == Severity::kError && change.refused.empty())
-      change.refused = diagnostic.path + ": " + diagnostic.message;
+  const std::vector<Diagnostic> sorted = diagnostics.sorted();
+  if (const Diagnostic* error = first_error(sorted)) change.refused = one_line(*error);
   return change;
 }
 
@@ -283,9 +282,7 @@ std::string change_sentence(const Why& why, Duration now, bool has_capacity) {
 }
 
 void write(JsonWriter& json, const TriedChange& change) {
-  json.begin_object().field("change", std::string_view(change.words)).key("set").begin_array();
-  for (const std::string& set : change.set) json.value(std::string_view(set));
-  json.end_array().key("iteration_time_s");
+  json.begin_object().field("change", change.words).field("set", change.set).key("iteration_time_s");
   change.iteration_time ? json.value(*change.iteration_time) : json.null();
   json.key("verdict");
   if (change.iteration_time)
@@ -293,7 +290,7 @@ void write(JsonWriter& json, const TriedChange& change) {
   else
     json.null();
   json.key("refused");
-  change.refused.empty() ? json.null() : json.value(std::string_view(change.refused));
+  change.refused.empty() ? json.null() : json.value(change.refused);
   json.end_object();
 }
 
@@ -326,9 +323,7 @@ Why explain_why(const Scenario& scenario, const Report& report, const Reload& re
 }
 
 void write(JsonWriter& json, const Why& why) {
-  json.begin_object().field("bound_by", std::string_view(why.bound_by)).key("sentences").begin_array();
-  for (const std::string& sentence : why.sentences) json.value(std::string_view(sentence));
-  json.end_array().key("best");
+  json.begin_object().field("bound_by", why.bound_by).field("sentences", why.sentences).key("best");
   why.best ? write(json, *why.best) : static_cast<void>(json.null());
   json.key("changes").begin_array();
   for (const TriedChange& change : why.changes) write(json, change);

@@ -77,7 +77,7 @@ LinkId ProgramBuilder::add_link(SharedLink link) {
 }
 
 RouteId ProgramBuilder::add_route(std::vector<LinkUse> uses) {
-  std::sort(uses.begin(), uses.end(), [](const LinkUse& a, const LinkUse& b) { return a.link < b.link; });
+  std::ranges::sort(uses, {}, &LinkUse::link);
   for (std::size_t i = 0; i < uses.size(); ++i) {
     SC_CHECK(uses[i].link.index() < links_.size(), "a route crosses links of this builder");
     SC_CHECK(i == 0 || uses[i - 1].link != uses[i].link, "a route names a link once");
@@ -134,8 +134,7 @@ void ProgramBuilder::place_flows(Program& program, const std::vector<TaskId>& ca
   program.flows = std::move(flows_);
   for (Flow& flow : program.flows) flow.task = canonical[flow.task.index()];
   const auto by_task = [](const Flow& a, const Flow& b) { return a.task < b.task; };
-  if (!std::is_sorted(program.flows.begin(), program.flows.end(), by_task))
-    std::sort(program.flows.begin(), program.flows.end(), by_task);
+  if (!std::ranges::is_sorted(program.flows, by_task)) std::ranges::sort(program.flows, by_task);
   for (std::size_t i = 1; i < program.flows.size(); ++i)
     SC_CHECK(program.flows[i - 1].task != program.flows[i].task, "a task has at most one flow");
   program.links = std::move(links_);
@@ -146,8 +145,7 @@ void ProgramBuilder::place_flows(Program& program, const std::vector<TaskId>& ca
 void ProgramBuilder::place_loads(Program& program, const std::vector<TaskId>& canonical) {
   for (const HandleLoad& load : loads_)
     program.loads.push_back({.task = canonical[load.task.index()], .share = load.share});
-  std::sort(program.loads.begin(), program.loads.end(),
-            [](const DeviceLoad& a, const DeviceLoad& b) { return a.task < b.task; });
+  std::ranges::sort(program.loads, {}, &DeviceLoad::task);
   for (std::size_t i = 0; i < program.loads.size(); ++i) {
     SC_CHECK(i == 0 || program.loads[i - 1].task != program.loads[i].task, "a task has at most one load");
     SC_CHECK(!program.resources[program.resource_of(program.loads[i].task)].yields,

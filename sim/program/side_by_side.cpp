@@ -78,8 +78,7 @@ Loop put_beside(Program& program, const Program& other, const std::string& name)
     change.resource = shift(change.resource);
     program.speed_changes.push_back(change);
   }
-  std::stable_sort(program.speed_changes.begin(), program.speed_changes.end(),
-                   [](const SpeedChange& a, const SpeedChange& b) { return a.time < b.time; });
+  std::ranges::stable_sort(program.speed_changes, {}, &SpeedChange::time);
   return {.first = ResourceId(shift.resources),
           .end = ResourceId(static_cast<std::uint32_t>(program.resources.size()))};
 }

@@ -28,14 +28,11 @@ struct Line {
 std::vector<Line> lines_of(std::span<const GoodputRow> rows) {
   std::vector<Line> lines;
   for (const GoodputRow& row : rows) {
-    auto line = std::find_if(lines.begin(), lines.end(),
-                             [&](const Line& known) { return known.policy == row.policy; });
+    auto line = std::ranges::find(lines, row.policy, &Line::policy);
     if (line == lines.end()) line = lines.insert(line, {.policy = row.policy, .points = {}});
     line->points.push_back({.rate = row.rate, .value = row.samples_per_s});
   }
-  for (Line& line : lines)
-    std::stable_sort(line.points.begin(), line.points.end(),
-                     [](const Point& a, const Point& b) { return a.rate < b.rate; });
+  for (Line& line : lines) std::ranges::stable_sort(line.points, {}, &Point::rate);
   return lines;
 }
 
@@ -77,7 +74,7 @@ std::vector<RatePair> common_rates(const Line& a, const Line& b) {
 
 bool is_ahead_of_all(const std::vector<Line>& lines, const GoodputCrossing& crossing) {
   constexpr double kEqual = 1e-9;  // relative tolerance for the rounding of interpolation
-  return std::none_of(lines.begin(), lines.end(), [&](const Line& line) {
+  return std::ranges::none_of(lines, [&](const Line& line) {
     if (line.policy == crossing.before || line.policy == crossing.after) return false;
     const std::optional<double> value = value_at(line, crossing.rate);
     return value && *value > crossing.samples_per_s * (1 + kEqual);
@@ -117,7 +114,7 @@ std::vector<GoodputCrossing> crossings_of(std::span<const GoodputRow> rows) {
   for (std::size_t a = 0; a < lines.size(); ++a)
     for (std::size_t b = a + 1; b < lines.size(); ++b) add_crossings(lines[a], lines[b], crossings);
   for (GoodputCrossing& crossing : crossings) crossing.leads = is_ahead_of_all(lines, crossing);
-  std::sort(crossings.begin(), crossings.end(), [](const GoodputCrossing& a, const GoodputCrossing& b) {
+  std::ranges::sort(crossings, [](const GoodputCrossing& a, const GoodputCrossing& b) {
     return std::tie(a.rate, a.before, a.after) < std::tie(b.rate, b.before, b.after);
   });
   return crossings;
@@ -162,7 +159,7 @@ std::vector<double> rates_of(const std::vector<Line>& lines) {
   std::vector<double> rates;
   for (const Line& line : lines)
     for (const Point& point : line.points) rates.push_back(point.rate);
-  std::sort(rates.begin(), rates.end());
+  std::ranges::sort(rates);
   rates.erase(std::unique(rates.begin(), rates.end()), rates.end());
   return rates;
 }
@@ -184,8 +181,7 @@ std::vector<std::string> cells_of(const std::vector<Line>& lines, const Axes& ax
       if (const std::optional<double> value = value_at(lines[i], rate))
         here.emplace_back(*value, letter_of(i));
     }
-    std::stable_sort(here.begin(), here.end(),
-                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::ranges::stable_sort(here, [](const auto& a, const auto& b) { return a.first < b.first; });
     for (const auto& [value, letter] : here) {
       const double up = std::clamp(axes.up(value), 0.0, 1.0);
       const auto row = static_cast<std::size_t>(std::lround((1 - up) * (height - 1)));
@@ -306,8 +302,7 @@ std::vector<double> name_places(const std::vector<Line>& lines, const Axes& axes
   std::vector<std::size_t> order(lines.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
   const auto end_of = [&](std::size_t i) { return y_of(axes, lines[i].points.back().value); };
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::size_t a, std::size_t b) { return end_of(a) < end_of(b); });
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) { return end_of(a) < end_of(b); });
   std::vector<double> places(lines.size());
   double free_from = 0;
   for (const std::size_t i : order) {

@@ -88,8 +88,7 @@ std::vector<RankPasses> passes_by_rank(const Program& program, const Timeline& t
 }
 
 std::size_t busiest_rank(const std::vector<RankPasses>& ranks) {
-  const auto most = std::max_element(
-      ranks.begin(), ranks.end(), [](const RankPasses& a, const RankPasses& b) { return a.work < b.work; });
+  const auto most = std::ranges::max_element(ranks, {}, &RankPasses::work);
   SC_CHECK(most != ranks.end(), "an iteration has a rank");
   return static_cast<std::size_t>(most - ranks.begin());
 }
@@ -162,7 +161,7 @@ std::vector<TaskId> chain_to(TaskId last, const Timeline& timeline, const std::v
     SC_CHECK(before < tight.size(), "a task starts at 0 or when another ends");
     path.push_back(TaskId(before));
   }
-  std::reverse(path.begin(), path.end());
+  std::ranges::reverse(path);
   return path;
 }
 
@@ -230,14 +229,12 @@ std::vector<PathShare> shares_of(const Program& program, const std::vector<TaskI
     const Duration time = time_in(task);
     if (time == Duration::zero()) continue;
     const std::string& name = program.labels[program.label[task]].name;
-    auto share =
-        std::find_if(shares.begin(), shares.end(), [&](const PathShare& s) { return s.name == name; });
+    auto share = std::ranges::find(shares, name, &PathShare::name);
     if (share == shares.end()) share = shares.insert(shares.end(), {.name = name});
     ++share->tasks;
     share->time += time;
   }
-  std::stable_sort(shares.begin(), shares.end(),
-                   [](const PathShare& a, const PathShare& b) { return a.time > b.time; });
+  std::ranges::stable_sort(shares, std::ranges::greater(), &PathShare::time);
   return shares;
 }
 
@@ -283,7 +280,7 @@ Window iteration_window(const Program& program, const Timeline& timeline) {
       ends.push_back(timeline.end[TaskId(t)]);
   }
   if (ends.empty()) return {.begin = {}, .end = timeline.makespan};
-  std::sort(ends.begin(), ends.end());
+  std::ranges::sort(ends);
   if (ends.size() < 3) return {.begin = ends.front(), .end = ends.back()};
   return {.begin = ends[ends.size() - 3], .end = ends[ends.size() - 2]};
 }

@@ -70,7 +70,7 @@ std::vector<StalledRank> measure_stall(const Program& program, const Timeline& t
     if (!ends[rank].task) continue;
     const TaskId task = *ends[rank].task;
     StalledRank entry{.rank = ranks[rank], .since = ends[rank].last, .task = task_name(program, task)};
-    entry.stuck = std::binary_search(stall.stuck.begin(), stall.stuck.end(), task);
+    entry.stuck = std::ranges::binary_search(stall.stuck, task);
     if (entry.stuck) {
       entry.since = timeline.start[task];
     } else {

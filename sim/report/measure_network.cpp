@@ -31,8 +31,7 @@ std::vector<MeetingReport> meetings_of(const Program& program, const Timeline& t
     const auto& [link, first, second] = key;
     meetings.push_back({.link = program.links[link].name, .first = first, .second = second, .time = time});
   }
-  std::stable_sort(meetings.begin(), meetings.end(),
-                   [](const MeetingReport& a, const MeetingReport& b) { return a.time > b.time; });
+  std::ranges::stable_sort(meetings, std::ranges::greater(), &MeetingReport::time);
   return meetings;
 }
 
@@ -59,7 +58,7 @@ NetworkReport measure_network(const Program& program, const Timeline& timeline, 
                             .saturated = usage.saturated,
                             .delay = usage.delay});
   }
-  std::stable_sort(report.links.begin(), report.links.end(), [](const LinkReport& a, const LinkReport& b) {
+  std::ranges::stable_sort(report.links, [](const LinkReport& a, const LinkReport& b) {
     return std::pair(a.delay, a.utilisation) > std::pair(b.delay, b.utilisation);
   });
   report.meetings = meetings_of(program, timeline);

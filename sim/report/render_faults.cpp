@@ -24,17 +24,16 @@ std::string rank_line(const StalledRank& rank) {
 
 void write_faults(JsonWriter& json, const Report& report) {
   const FaultReport& faults = *report.faults;
-  json.begin_object().key("given").begin_array();
-  for (const std::string& fault : faults.faults) json.value(std::string_view(fault));
-  json.end_array().field("iteration_time_without_s", faults.without).field("finishes", !faults.stall);
+  json.begin_object()
+      .field("given", faults.faults)
+      .field("iteration_time_without_s", faults.without)
+      .field("finishes", !faults.stall);
   if (faults.stall) {
     json.key("stall").begin_object().field("time_s", *faults.stall).key("ranks").begin_array();
     for (const StalledRank& rank : faults.ranks) {
-      json.begin_object().field("rank", std::string_view(rank.rank)).field("since_s", rank.since);
-      json.field("task", std::string_view(rank.task)).field("stuck", rank.stuck);
-      if (!rank.stuck)
-        json.field("waits_for", std::string_view(rank.waits_for))
-            .field("waits_for_rank", std::string_view(rank.waits_for_rank));
+      json.begin_object().field("rank", rank.rank).field("since_s", rank.since);
+      json.field("task", rank.task).field("stuck", rank.stuck);
+      if (!rank.stuck) json.field("waits_for", rank.waits_for).field("waits_for_rank", rank.waits_for_rank);
       json.end_object();
     }
     json.end_array().end_object();

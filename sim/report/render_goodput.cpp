@@ -41,8 +41,7 @@ std::string of_percent(const MeanInterval& value) {
 // 20 nodes, of which 2 are spares.
 std::string machines_of(const GoodputReport& report) {
   std::string text = report.gpus > 0 ? fmt::format("{} GPUs on ", with_thousands(report.gpus)) : "";
-  text +=
-      with_thousands(report.nodes - report.spares) + (report.nodes - report.spares == 1 ? " node" : " nodes");
+  text += counted_thousands(report.nodes - report.spares, "node");
   if (report.spares > 0) text += " and " + counted(report.spares, "spare");
   return text;
 }
@@ -107,7 +106,7 @@ std::string checkpoint_of(const GoodputReport& report) {
   text += never ? fmt::format(", none within {}", span_of(report.horizon))
                 : fmt::format(", every {}", span_of(checkpoint.interval));
   if (!never && checkpoint.steps > 0)
-    text += fmt::format(" ({} step{})", with_thousands(checkpoint.steps), checkpoint.steps == 1 ? "" : "s");
+    text += fmt::format(" ({})", counted_thousands(checkpoint.steps, "step"));
   std::string out = headed_line("checkpoint", text);
   text = fmt::format("blocks {}", span_of(checkpoint.block));
   if (checkpoint.persist > Duration::zero())
@@ -121,8 +120,7 @@ std::string advice_of(const GoodputReport& report) {
   if (advice.interval) {
     std::string text = fmt::format("checkpoint every {}", span_of(*advice.interval));
     if (advice.interval_steps > 0)
-      text += fmt::format(" ({} step{})", with_thousands(advice.interval_steps),
-                          advice.interval_steps == 1 ? "" : "s");
+      text += fmt::format(" ({})", counted_thousands(advice.interval_steps, "step"));
     out += wrapped_lines("advice", text + ": " + advice.interval_why);
   }
   if (advice.spares)
@@ -180,9 +178,8 @@ std::string change(double relative) {
 // Where a rate or a restart time is from decides how much the answer is worth.
 std::string inputs_of(const GoodputReport& report) {
   if (report.inputs.empty()) return "";
-  const bool tried = std::any_of(report.inputs.begin(), report.inputs.end(), [](const GoodputInput& input) {
-    return input.half != 0 || input.twice != 0;
-  });
+  const bool tried = std::ranges::any_of(
+      report.inputs, [](const GoodputInput& input) { return input.half != 0 || input.twice != 0; });
   std::string out = fmt::format("\n  inputs that dominate, {}and where they are from\n",
                                 tried ? "how samples/s would change, " : "");
   for (const GoodputInput& input : report.inputs) {
@@ -231,7 +228,7 @@ void write_causes(JsonWriter& json, const GoodputReport& report) {
   json.key("causes").begin_array();
   for (const GoodputCause& cause : report.causes)
     json.begin_object()
-        .field("cause", std::string_view(cause.cause))
+        .field("cause", cause.cause)
         .field("failures", cause.failures)
         .field("stopped_s", cause.stopped_s)
         .field("undone_s", cause.undone_s)
@@ -244,7 +241,7 @@ void write_shapes(JsonWriter& json, const GoodputReport& report) {
   for (const GoodputShape& shape : report.shapes)
     json.begin_object()
         .field("nodes", shape.nodes)
-        .field("shape", std::string_view(shape.text))
+        .field("shape", shape.text)
         .field("iteration_time_s", shape.iteration)
         .field("samples", shape.samples)
         .field("samples_per_s", shape.samples_per_s())
@@ -254,7 +251,7 @@ void write_shapes(JsonWriter& json, const GoodputReport& report) {
 
 void write_checkpoint(JsonWriter& json, const GoodputReport& report) {
   const GoodputCheckpoint& checkpoint = report.checkpoint;
-  json.key("checkpoint").begin_object().field("mode", std::string_view(checkpoint.mode));
+  json.key("checkpoint").begin_object().field("mode", checkpoint.mode);
   if (checkpoint.never)
     json.key("interval_s").null().key("steps").null();
   else
@@ -269,11 +266,11 @@ void write_checkpoint(JsonWriter& json, const GoodputReport& report) {
   if (advice.interval)
     json.field("interval_s", *advice.interval)
         .field("interval_steps", advice.interval_steps)
-        .field("interval_why", std::string_view(advice.interval_why));
+        .field("interval_why", advice.interval_why);
   if (advice.spares)
     json.field("spares", *advice.spares)
-        .field("spares_how", std::string_view(advice.spares_how))
-        .field("spares_why", std::string_view(advice.spares_why));
+        .field("spares_how", advice.spares_how)
+        .field("spares_why", advice.spares_why);
   json.end_object();
 }
 
@@ -281,18 +278,12 @@ void write_inputs(JsonWriter& json, const GoodputReport& report) {
   json.key("inputs").begin_array();
   for (const GoodputInput& input : report.inputs)
     json.begin_object()
-        .field("name", std::string_view(input.name))
-        .field("value", std::string_view(input.value))
-        .field("source", std::string_view(input.source))
+        .field("name", input.name)
+        .field("value", input.value)
+        .field("source", input.source)
         .field("half", input.half)
         .field("twice", input.twice)
         .end_object();
-  json.end_array();
-}
-
-void write_texts(JsonWriter& json, std::string_view name, const std::vector<std::string>& texts) {
-  json.key(name).begin_array();
-  for (const std::string& text : texts) json.value(std::string_view(text));
   json.end_array();
 }
 
@@ -300,14 +291,14 @@ void write_timeline(JsonWriter& json, const GoodputReport& report) {
   if (report.timeline.empty()) return;
   json.key("timeline").begin_array();
   for (const GoodputEvent& event : report.timeline)
-    json.begin_object().field("time_s", event.time).field("what", std::string_view(event.what)).end_object();
+    json.begin_object().field("time_s", event.time).field("what", event.what).end_object();
   json.end_array();
 }
 
 // The schema, the policy and the main figures, which every document begins with.
 void write_main_figures(JsonWriter& json, const GoodputReport& report) {
   json.field("schema", "stagecraft.goodput/1")
-      .field("policy", std::string_view(report.policy))
+      .field("policy", report.policy)
       .field("samples_per_s", report.samples_per_s.mean)
       .field("fraction_of_ideal", report.fraction_of_ideal.mean)
       .field("ettr", report.ettr.mean);
@@ -324,13 +315,13 @@ std::string render_json(const GoodputReport& report) {
   JsonWriter json;
   json.begin_object();
   write_main_figures(json, report);
-  json.field("scenario", std::string_view(report.scenario)).field("name", std::string_view(report.name));
+  json.field("scenario", report.scenario).field("name", report.name);
   if (!report.varied.empty()) {
     json.key("vary").begin_object();
-    for (const auto& [path, value] : report.varied) json.field(path, std::string_view(value));
+    for (const auto& [path, value] : report.varied) json.field(path, value);
     json.end_object();
   }
-  json.field("rules", std::string_view(report.rules))
+  json.field("rules", report.rules)
       .field("gpus", report.gpus)
       .field("nodes", report.nodes)
       .field("spares", report.spares)
@@ -347,9 +338,9 @@ std::string render_json(const GoodputReport& report) {
   write_checkpoint(json, report);
   write_shapes(json, report);
   write_inputs(json, report);
-  if (!report.plan.empty()) json.field("plan", std::string_view(report.plan));
+  if (!report.plan.empty()) json.field("plan", report.plan);
   write_timeline(json, report);
-  write_texts(json, "notes", report.notes);
+  json.field("notes", report.notes);
   json.end_object();
   return json.str();
 }

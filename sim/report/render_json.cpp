@@ -28,7 +28,7 @@ void write_breakdown(JsonWriter& json, const Report& report) {
 void write_critical_path(JsonWriter& json, const std::vector<PathShare>& path) {
   json.key("critical_path").begin_array();
   for (const PathShare& share : path) {
-    json.begin_object().field("task", std::string_view(share.name)).field("count", share.tasks);
+    json.begin_object().field("task", share.name).field("count", share.tasks);
     json.field("time_s", share.time).end_object();
   }
   json.end_array();
@@ -37,7 +37,7 @@ void write_critical_path(JsonWriter& json, const std::vector<PathShare>& path) {
 // The running pass in the schedule's notation, "optimizer step" where it is none.
 void write_moment(JsonWriter& json, const PeakMoment& moment) {
   const std::string action = moment.action ? to_string(*moment.action) : "optimizer step";
-  json.field("peak_at", std::string_view(action)).field("in_flight", moment.in_flight);
+  json.field("peak_at", action).field("in_flight", moment.in_flight);
   if (moment.time) json.field("peak_time_s", *moment.time);
 }
 
@@ -54,7 +54,7 @@ void write_stage(JsonWriter& json, const StageMemory& stage) {
   for (const MemoryItem& item : stage.items) {
     json.begin_object()
         .field("class", name_of(item.kind))
-        .field("name", std::string_view(item.name))
+        .field("name", item.name)
         .field("bytes", item.size)
         .end_object();
   }
@@ -79,7 +79,7 @@ void write_provenance(JsonWriter& json, const ByProvenance& shares) {
 void write_verdict_keys(JsonWriter& json, const MemoryLedger& memory) {
   json.field("verdict", name_of(memory.verdict()));
   json.field("capacity_bytes", memory.capacity).field("peak_bytes", memory.heaviest().peak());
-  json.field("peak_stage", memory.heaviest().stage).field("rule", std::string_view(memory.rule()));
+  json.field("peak_stage", memory.heaviest().stage).field("rule", memory.rule());
   if (memory.host.used == Bytes(0)) return;
   json.key("host").begin_object();
   json.field("verdict", name_of(memory.host.verdict()));
@@ -104,7 +104,7 @@ void write_memory(JsonWriter& json, const MemoryLedger& memory) {
 
 void write_result(JsonWriter& json, const Report& report, ResultDetail detail) {
   const bool whole = detail == ResultDetail::kWhole;
-  json.field("name", std::string_view(report.name)).field("gpus", report.gpus);
+  json.field("name", report.name).field("gpus", report.gpus);
   if (report.finishes()) {
     json.field("iteration_time_s", report.iteration_time).key("interval_90_s").begin_array();
     json.value(report.interval_90[0]).value(report.interval_90[1]).end_array();
@@ -132,19 +132,14 @@ void write_result(JsonWriter& json, const Report& report, ResultDetail detail) {
   }
   write_provenance(json, report.provenance);
   json.field("tasks", report.tasks).field("simulated_ranks", report.simulated_ranks);
-  json.key("warnings").begin_array();
-  for (const std::string& warning : report.warnings) json.value(std::string_view(warning));
-  json.end_array();
-  json.field("profile", std::string_view(report.profile));
-  if (!report.software.empty()) json.field("software", std::string_view(report.software));
-  json.field("timeline_hash", std::string_view(report.timeline_hash));
+  json.field("warnings", report.warnings).field("profile", report.profile);
+  if (!report.software.empty()) json.field("software", report.software);
+  json.field("timeline_hash", report.timeline_hash);
 }
 
 std::string render_json(const Report& report) {
   JsonWriter json;
-  json.begin_object()
-      .field("schema", "stagecraft.result/1")
-      .field("scenario", std::string_view(report.scenario));
+  json.begin_object().field("schema", "stagecraft.result/1").field("scenario", report.scenario);
   write_result(json, report, ResultDetail::kWhole);
   return json.end_object().str();
 }

@@ -72,8 +72,7 @@ std::string moment_of(const StageMemory& stage) {
 // Largest first; what is below a tenth of a percent of the peak is summed up.
 std::string items_of(const StageMemory& stage) {
   std::vector<MemoryItem> items = stage.items;
-  std::stable_sort(items.begin(), items.end(),
-                   [](const MemoryItem& a, const MemoryItem& b) { return a.size > b.size; });
+  std::ranges::stable_sort(items, std::ranges::greater(), &MemoryItem::size);
   TextTable table({Align::kLeft, Align::kLeft, Align::kRight, Align::kRight});
   const double whole = static_cast<double>(stage.peak().count());
   Bytes small{};

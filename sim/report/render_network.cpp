@@ -37,7 +37,7 @@ struct Pair {
 std::vector<Pair> pairs_of(const std::vector<MeetingReport>& meetings) {
   std::vector<Pair> pairs;
   for (const MeetingReport& meeting : meetings) {
-    const auto known = std::find_if(pairs.begin(), pairs.end(), [&](const Pair& pair) {
+    const auto known = std::ranges::find_if(pairs, [&](const Pair& pair) {
       return pair.longest->first == meeting.first && pair.longest->second == meeting.second;
     });
     if (known == pairs.end())
@@ -51,7 +51,7 @@ std::vector<Pair> pairs_of(const std::vector<MeetingReport>& meetings) {
 void write_jobs(JsonWriter& json, const NetworkReport& network) {
   json.field("alone_iteration_time_s", *network.alone_time).key("jobs").begin_array();
   for (const OtherJobReport& job : network.jobs) {
-    json.begin_object().field("name", std::string_view(job.name)).field("nodes", std::string_view(job.nodes));
+    json.begin_object().field("name", job.name).field("nodes", job.nodes);
     json.field("alone_iteration_time_s", job.alone_time).field("iterations", job.iterations);
     json.key("shared_iteration_time_s");
     job.iterations > 0 ? json.value(job.shared_time) : json.null();
@@ -95,15 +95,15 @@ void write_network(JsonWriter& json, const Report& report) {
   if (network.alone_time) write_jobs(json, network);
   json.key("links").begin_array();
   for (const LinkReport& link : network.links) {
-    json.begin_object().field("name", std::string_view(link.name)).field("alike", link.alike);
+    json.begin_object().field("name", link.name).field("alike", link.alike);
     json.field("capacity_bytes_per_s", link.capacity.count()).field("bytes", link.bytes);
     json.field("utilisation", link.utilisation).field("busy_s", link.busy);
     json.field("saturated_s", link.saturated).field("delay_s", link.delay).end_object();
   }
   json.end_array().key("meetings").begin_array();
   for (const MeetingReport& meeting : network.meetings) {
-    json.begin_object().field("link", std::string_view(meeting.link));
-    json.field("first", std::string_view(meeting.first)).field("second", std::string_view(meeting.second));
+    json.begin_object().field("link", meeting.link);
+    json.field("first", meeting.first).field("second", meeting.second);
     json.field("time_s", meeting.time).end_object();
   }
   json.end_array().end_object();

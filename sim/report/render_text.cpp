@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <string>
 #include <vector>
 
@@ -23,8 +22,7 @@ std::string shares_line(std::string_view head,
   for (const auto& item : shares) {
     if (item.second >= 0.0005) sorted.push_back(item);
   }
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::ranges::stable_sort(sorted, [](const auto& a, const auto& b) { return a.second > b.second; });
   std::string out, row;
   for (const auto& [name, value] : sorted) {
     const std::string item = fmt::format("{} {}", name, percent(value));
@@ -90,11 +88,10 @@ std::string throughput_lines(const Report& report) {
 
 std::string breakdown_line(const Report& report) {
   std::vector<std::pair<std::string_view, double>> shares;
-  static constexpr std::array<std::string_view, kCategoryCount> kWords = {
-      "forward",  "backward", "recompute", "tensor", "context", "expert",
-      "pipeline", "data",     "optimizer", "bubble", "other"};
   for (std::size_t c = 0; c < kCategoryCount; ++c) {
-    shares.emplace_back(kWords[c], share_of(report.breakdown[c], report.iteration_time));
+    const std::string_view name = kCategoryNames[c];
+    shares.emplace_back(name.substr(0, name.find("_comm")),
+                        share_of(report.breakdown[c], report.iteration_time));
   }
   return shares_line("where it goes", shares);
 }
@@ -158,10 +155,7 @@ std::string verbose_lines(const Report& report) {
 
 std::string render_text(const Report& report, bool verbose) {
   std::string out = fmt::format("{}\n", report.name);
-  out += wrapped_lines(
-      "layout",
-      fmt::format("{} GPU{}: {}", with_thousands(report.gpus), report.gpus == 1 ? "" : "s", report.headline),
-      " · ");
+  out += wrapped_lines("layout", counted_thousands(report.gpus, "GPU") + ": " + report.headline, " · ");
   out += throughput_lines(report);
   out += memory_lines(report.memory);
   out += breakdown_line(report);

@@ -160,7 +160,7 @@ struct TimeUnit {
 TimeUnit unit_of(Duration time) {
   constexpr std::array<TimeUnit, 4> kUnits = {{{1e9, "s"}, {1e6, "ms"}, {1e3, "us"}, {1, "ns"}}};
   const auto fits = [&](const TimeUnit& unit) { return static_cast<double>(time.count()) >= unit.scale; };
-  const auto unit = std::find_if(kUnits.begin(), kUnits.end(), fits);
+  const auto unit = std::ranges::find_if(kUnits, fits);
   return unit == kUnits.end() ? kUnits.front() : *unit;
 }
 
@@ -322,15 +322,16 @@ std::string render_schedule_json(const ScheduleView& view) {
   const std::vector<std::int64_t> work = work_of(view);
   const Lengths lengths = measure(view);
   JsonWriter json;
-  json.begin_object()
-      .field("schema", "stagecraft.schedule/1")
-      .field("name", std::string_view(view.schedule.name));
+  json.begin_object().field("schema", "stagecraft.schedule/1").field("name", view.schedule.name);
   json.field("stages", shape.ranks).field("micro_batches", shape.micro_batches).field("chunks", shape.chunks);
   json.key("ranks").begin_array();
   for (std::size_t rank = 0; rank < view.schedule.ranks.size(); ++rank) {
-    json.begin_object().field("rank", rank).key("actions").begin_array();
-    for (const std::string& word : words_of(view.schedule.ranks[rank])) json.value(std::string_view(word));
-    json.end_array().field("peak_in_flight", live[rank]).field("busy_s", Duration(work[rank])).end_object();
+    json.begin_object()
+        .field("rank", rank)
+        .field("actions", words_of(view.schedule.ranks[rank]))
+        .field("peak_in_flight", live[rank])
+        .field("busy_s", Duration(work[rank]))
+        .end_object();
   }
   json.end_array()
       .field("makespan_s", Duration(lengths.makespan))

@@ -323,8 +323,7 @@ GoodputReport predict_goodput(const Scenario& scenario, const GoodputOptions& op
                                       .describe = options.plan});
   GoodputReport report = report_of(job, spec, ran, options);
   if (options.inputs) fill_inputs(job, spec, options, report);
-  for (const Diagnostic& warning : scenario.warnings)
-    report.notes.push_back(warning.path + ": " + warning.message);
+  for (const Diagnostic& warning : scenario.warnings) report.notes.push_back(one_line(warning));
   return report;
 }
 

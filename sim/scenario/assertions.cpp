@@ -67,13 +67,13 @@ std::string_view what_is_expected(Unit unit) {
 
 std::optional<Assertion> load_assertion(YamlMap& map, const Metric& metric) {
   if (!map.has(metric.name)) return std::nullopt;
-  const std::size_t before = map.diagnostics().error_count();
+  const ErrorWatch watch(map.diagnostics());
   Assertion assertion{.metric = std::string(metric.name),
                       .relation = {},
                       .limit = 0,
                       .text = map.text(metric.name),
                       .where = map.where_of(metric.name)};
-  if (map.diagnostics().error_count() != before) return std::nullopt;
+  if (!watch.clean()) return std::nullopt;
   const std::string hint = fmt::format("for instance {}: \"{}\"", metric.name, metric.example);
   for (const std::string_view relation : kRelations) {
     if (!assertion.text.starts_with(relation)) continue;

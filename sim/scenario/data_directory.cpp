@@ -70,7 +70,7 @@ std::vector<std::string> DataDirectory::names(const std::string& folder) const {
   for (fs::directory_iterator at(root / folder, error), end; !error && at != end; at.increment(error)) {
     if (at->path().extension() == ".yaml") names.push_back(at->path().stem().string());
   }
-  std::sort(names.begin(), names.end());
+  std::ranges::sort(names);
   return names;
 }
 

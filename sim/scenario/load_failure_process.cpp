@@ -15,7 +15,6 @@
 #include "base/text.hpp"
 #include "sim/goodput/processes/laws.hpp"
 #include "sim/goodput/trace_file.hpp"
-#include "sim/scenario/choices.hpp"
 #include "sim/scenario/trace_source.hpp"
 
 namespace stagecraft {
@@ -81,10 +80,6 @@ constexpr std::array kProcessKeys{
     ProcessKey{"severity", kBreaking},
     ProcessKey{"repair", kBreaking}};
 
-bool clean_since(const YamlMap& map, std::size_t before) {
-  return map.diagnostics().error_count() == before;
-}
-
 void must_be_positive(YamlMap& map, const char* key, Duration time, const char* what) {
   if (time > Duration(0)) return;
   map.error(key, "out-of-range", fmt::format("{} takes time", what), "give a time above 0");
@@ -149,9 +144,9 @@ class ProcessLoader {
 };
 
 FailureProcess ProcessLoader::load() {
-  const std::size_t before = map_.diagnostics().error_count();
-  const std::size_t kind = map_.choice("kind", choices(kFailureLawNames), 0);
-  const bool is_kind = clean_since(map_, before);
+  const ErrorWatch watch(map_.diagnostics());
+  const std::size_t kind = map_.choice("kind", to_strings(kFailureLawNames), 0);
+  const bool is_kind = watch.clean();
   FailureProcess process;
   process.law = load_law(kind);
   process.causes = load_causes();
@@ -306,7 +301,7 @@ void ProcessLoader::name_fault_classes(const TraceReplay& law) {
 
 FailureLaw ProcessLoader::load_trace_replay() {
   TraceReplay law;
-  const std::size_t before = map_.diagnostics().error_count();
+  const ErrorWatch watch(map_.diagnostics());
   law.file = map_.text("file");
   law.scale = map_.number("scale", {.min = 1e-6, .max = 1e6, .fallback = 1.0});
   law.offset = map_.duration("offset", Duration(0));
@@ -317,7 +312,7 @@ FailureLaw ProcessLoader::load_trace_replay() {
   law.leave_out = map_.texts("leave_out");
   const bool given = map_.has("creation");
   if (given) law.creation = map_.duration("creation");
-  if (clean_since(map_, before)) {
+  if (watch.clean()) {
     if (const Trace* trace = find_trace(map_, "file", law.file, context_.places)) {
       law.trace = *trace;
       check_trace(law);
@@ -334,14 +329,14 @@ FailureLaw ProcessLoader::load_trace_replay() {
 
 std::array<double, 24> ProcessLoader::load_hours(const char* key, const char* name) {
   std::array<double, 24> hours{};
-  const std::size_t before = map_.diagnostics().error_count();
+  const ErrorWatch watch(map_.diagnostics());
   const std::vector<double> given = map_.has(key) ? map_.numbers(key, {.min = 0, .max = 1})
                                                   : context_.defaults.numbers(map_.path_of(key), name);
   if (given.size() == hours.size())
     std::ranges::copy(given, hours.begin());
   else if (given.size() == 1)
     hours.fill(given.front());
-  else if (clean_since(map_, before))
+  else if (watch.clean())
     map_.error(key, "wrong-length", fmt::format("{} chances are neither 1 nor 24", given.size()),
                "give one for each hour of the day, or one for all");
   return hours;
@@ -371,11 +366,11 @@ FailureLaw ProcessLoader::load_fail_slow() {
   } else {
     law.share = in_.number("share", {.min = 0, .max = 0.99}, "slow_share");
   }
-  const std::size_t before = map_.diagnostics().error_count();
+  const ErrorWatch watch(map_.diagnostics());
   const std::vector<double> factors = map_.has("slowdown")
                                           ? map_.numbers("slowdown", {.min = 1, .max = 1e6})
                                           : std::vector<double>{in_.number("slowdown", {}, "slow_factor")};
-  if (clean_since(map_, before)) {
+  if (watch.clean()) {
     if (factors.empty() || factors.size() > 2 || factors.front() > factors.back() || factors.back() <= 1)
       map_.error("slowdown", "out-of-range", "is a factor above 1, or the least and the largest of them",
                  "write 1.1, or [1.1, 2]");
@@ -424,8 +419,7 @@ Cause ProcessLoader::one_cause(std::string name) {
   Cause cause{.name = std::move(name)};
   cause.detect = in_.duration("detect");
   if (!breaks_) return cause;
-  cause.severity = static_cast<FailureSeverity>(
-      map_.choice("severity", choices(kSeverityNames), static_cast<std::size_t>(FailureSeverity::kNode)));
+  cause.severity = map_.choose("severity", kSeverityNames, FailureSeverity::kNode);
   if (map_.has("repair")) cause.repair = load_repair(map_, "repair", context_);
   return cause;
 }
@@ -440,8 +434,7 @@ Cause ProcessLoader::load_cause(YamlMap& item, bool with_share) {
                              : item.number("share", {.min = 0, .max = 1, .fallback = 1.0});
   cause.detect = DefaultedMap(item, context_.defaults).duration("detect");
   if (breaks_) {
-    cause.severity = static_cast<FailureSeverity>(
-        item.choice("severity", choices(kSeverityNames), static_cast<std::size_t>(FailureSeverity::kNode)));
+    cause.severity = item.choose("severity", kSeverityNames, FailureSeverity::kNode);
     if (item.has("repair")) cause.repair = load_repair(item, "repair", context_);
   }
   item.finish();
@@ -458,7 +451,7 @@ void ProcessLoader::check_shares(const std::vector<Cause>& causes) {
 
 void ProcessLoader::load_cause_list(const YamlNode& list, const std::string& path,
                                     std::vector<Cause>& causes) {
-  const std::size_t before = map_.diagnostics().error_count();
+  const ErrorWatch watch(map_.diagnostics());
   for (std::size_t i = 0; i < list.items.size(); ++i) {
     YamlMap item(&list.items[i], fmt::format("{}.{}", path, i), list.items[i].where, map_.diagnostics(),
                  &context_.origins);
@@ -471,7 +464,7 @@ void ProcessLoader::load_cause_list(const YamlNode& list, const std::string& pat
   }
   if (causes.empty() || causes.size() > kMaxCauses)
     map_.error("causes", "wrong-length", fmt::format("{} causes: name 1 to {}", causes.size(), kMaxCauses));
-  else if (clean_since(map_, before))
+  else if (watch.clean())
     check_shares(causes);
 }
 
@@ -535,7 +528,7 @@ RepairSpec load_repair(YamlMap& map, const char* key, const ProcessContext& cont
   }
   YamlMap inner = scalar ? YamlMap(nullptr, map.path_of(key), node->where, map.diagnostics()) : map.map(key);
   const std::size_t kind =
-      scalar ? map.choice(key, choices(kRepairNames)) : inner.choice("kind", choices(kRepairNames), 0);
+      scalar ? map.choice(key, to_strings(kRepairNames)) : inner.choice("kind", to_strings(kRepairNames), 0);
   spec.kind = static_cast<RepairKind>(kind);
   if (spec.kind == RepairKind::kConstant) spec.time = inner.duration("time");
   if (spec.kind == RepairKind::kEmpirical) {

@@ -10,7 +10,6 @@
 
 #include "base/text.hpp"
 #include "sim/goodput/processes/laws.hpp"
-#include "sim/scenario/choices.hpp"
 #include "sim/scenario/failure_defaults.hpp"
 #include "sim/scenario/load_failure_process.hpp"
 #include "sim/scenario/load_policy.hpp"
@@ -59,7 +58,7 @@ std::vector<FailureProcess> load_processes(YamlMap& failures, const ProcessConte
   std::vector<FailureProcess> processes;
   const std::string path = failures.path_of("process");
   const YamlNode* node = failures.get("process");
-  failures.accepts("process", {.kind = KeyForm::Kind::kChoice, .words = choices(kFailureLawNames)});
+  failures.accepts("process", {.kind = KeyForm::Kind::kChoice, .words = to_strings(kFailureLawNames)});
   YamlNode named;
   if (node == nullptr || node->kind == YamlNode::Kind::kScalar) {
     if (node != nullptr) {
@@ -96,9 +95,9 @@ bool any_needs_repair(const FailureSpec& spec) {
 }
 
 Duration load_horizon(DefaultedMap& in) {
-  const std::size_t before = in.map().diagnostics().error_count();
+  const ErrorWatch watch(in.map().diagnostics());
   const Duration horizon = in.duration("horizon");
-  if (in.map().diagnostics().error_count() != before) return horizon;
+  if (!watch.clean()) return horizon;
   if (horizon <= Duration(0) || horizon > kLongestHorizon)
     in.map().error("horizon", "out-of-range",
                    fmt::format("{} is not above 0 and at most 100 years", human(horizon)),
@@ -187,7 +186,7 @@ std::optional<FailureSpec> load_failures(YamlMap& root, const FailuresContext& c
   if (!root.has("failures")) return std::nullopt;
   YamlMap map = root.map("failures");
   if (!map.present()) return std::nullopt;
-  const std::size_t before = map.diagnostics().error_count();
+  const ErrorWatch watch(map.diagnostics());
   FailureDefaults defaults(context.places.library, map.diagnostics(), context.assumed);
   const ProcessContext processes{
       .defaults = defaults, .cluster = context.cluster, .places = context.places, .origins = context.origins};
@@ -203,7 +202,7 @@ std::optional<FailureSpec> load_failures(YamlMap& root, const FailuresContext& c
   spec.horizon = load_horizon(in);
   spec.repeats = static_cast<int>(in.integer("repeats", {.min = 1, .max = kMaxRepeats}));
   map.finish();
-  if (map.diagnostics().error_count() == before) check(map, spec, context.cluster);
+  if (watch.clean()) check(map, spec, context.cluster);
   return spec;
 }
 

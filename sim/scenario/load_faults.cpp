@@ -63,12 +63,11 @@ class JobGpus {
 class FaultReader {
  public:
   FaultReader(YamlMap& map, const Scenario& scenario)
-      : map_(map), scenario_(scenario), gpus_(scenario), before_(map.diagnostics().error_count()) {}
+      : map_(map), scenario_(scenario), gpus_(scenario), watch_(map.diagnostics()) {}
 
   FaultSpec read();
 
  private:
-  [[nodiscard]] bool clean() const { return map_.diagnostics().error_count() == before_; }
   void refuse(const char* key, std::string_view why);
   void read_node();
   void read_gpu();
@@ -78,7 +77,7 @@ class FaultReader {
   YamlMap& map_;
   const Scenario& scenario_;
   const JobGpus gpus_;
-  std::size_t before_;
+  ErrorWatch watch_;
   FaultSpec fault_;
 };
 
@@ -90,7 +89,7 @@ void FaultReader::read_node() {
   fault_.node = static_cast<int>(map_.integer("node", {.min = 0, .max = 1'000'000}));
   refuse("gpu", "a whole node is meant");
   refuse("link", "a node is meant");
-  if (!clean()) return;
+  if (!watch_.clean()) return;
   if (!gpus_.known()) {
     map_.error("node", "contradiction", "there is no cluster, so there is no node", "describe the cluster");
   } else if (fault_.node >= gpus_.nodes()) {
@@ -107,7 +106,7 @@ void FaultReader::read_gpu() {
   fault_.gpu = static_cast<int>(map_.integer("gpu", {.min = 0, .max = 100'000'000}));
   refuse("node", "GPUs are counted over the whole cluster");
   refuse("link", "a GPU is meant");
-  if (!clean()) return;
+  if (!watch_.clean()) return;
   if (!gpus_.known()) {
     fault_.ranks = {fault_.gpu};  // prepare() knows how many there are
     return;
@@ -131,7 +130,7 @@ void FaultReader::read_link() {
   fault_.link = map_.text("link");
   refuse("node", "links are meant");
   refuse("gpu", "links are meant");
-  if (!clean()) return;
+  if (!watch_.clean()) return;
   if (!scenario_.network.shared()) {
     map_.error("kind", "contradiction", "a closed-form network has no links that could degrade",
                "use network: flow, or say in cluster.links what is so from the beginning");
@@ -166,7 +165,7 @@ void FaultReader::read_factor() {
   }
   if (map_.has("for")) {
     fault_.lasts = map_.duration("for");
-    if (clean() && *fault_.lasts <= Duration::zero())
+    if (watch_.clean() && *fault_.lasts <= Duration::zero())
       map_.error("for", "out-of-range", "it lasts some time", "leave it out where it lasts to the end");
   }
   if (fault_.kind == FaultKind::kDegradedLink)
@@ -176,10 +175,9 @@ void FaultReader::read_factor() {
 }
 
 FaultSpec FaultReader::read() {
-  static const std::vector<std::string> kKinds(kFaultKindNames.begin(), kFaultKindNames.end());
   fault_.at = map_.duration("at", Duration::zero());
-  fault_.kind = static_cast<FaultKind>(map_.choice("kind", kKinds));
-  if (!clean()) return {};
+  fault_.kind = map_.choose<FaultKind>("kind", kFaultKindNames);
+  if (!watch_.clean()) return {};
   if (fault_.kind == FaultKind::kSlowGpu)
     read_gpu();
   else if (fault_.kind == FaultKind::kDegradedLink)

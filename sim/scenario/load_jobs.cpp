@@ -71,7 +71,7 @@ std::optional<std::vector<int>> JobsReader::read_nodes(YamlMap& map) {
               "write the nodes that it runs on: [0-15, 32]");
     return std::nullopt;
   }
-  const std::size_t before = map.diagnostics().error_count();
+  const ErrorWatch watch(map.diagnostics());
   std::vector<int> nodes;
   for (const std::string& text : map.texts("nodes")) {
     const auto some = parse_node_list(text);
@@ -82,7 +82,7 @@ std::optional<std::vector<int>> JobsReader::read_nodes(YamlMap& map) {
     }
     nodes.insert(nodes.end(), some->begin(), some->end());
   }
-  if (map.diagnostics().error_count() != before) return std::nullopt;
+  if (!watch.clean()) return std::nullopt;
   const int count = whole_.server_count();
   for (const int node : nodes) {
     if (node < count) continue;
@@ -108,9 +108,9 @@ void JobsReader::take(YamlMap& map, const std::vector<int>& nodes, const std::st
     if (at->second == owner) twice.push_back(node);
   }
   if (twice.empty()) return;
-  std::sort(twice.begin(), twice.end());
+  std::ranges::sort(twice);
   twice.erase(std::unique(twice.begin(), twice.end()), twice.end());
-  const std::string which = fmt::format("{} {}", twice.size() == 1 ? "node" : "nodes", node_list_text(twice));
+  const std::string which = plural(std::ssize(twice), "node") + " " + node_list_text(twice);
   map.error(
       "nodes", "overlap",
       owner == whose ? which + " stands in the list twice" : fmt::format("{} belongs to {}", which, owner),
@@ -129,8 +129,7 @@ void JobsReader::read_placement() {
 
 std::string JobsReader::free_name(const std::string& wanted) const {
   const auto known = [&](const std::string& name) {
-    return std::any_of(scenario_.jobs.begin(), scenario_.jobs.end(),
-                       [&](const OtherJob& job) { return job.name == name; });
+    return std::ranges::any_of(scenario_.jobs, [&](const OtherJob& job) { return job.name == name; });
   };
   if (!known(wanted)) return wanted;
   for (int i = 2;; ++i)
@@ -145,7 +144,7 @@ std::optional<Scenario> JobsReader::read_scenario_of(YamlMap& map, const std::st
               "a path is relative to the folder of this scenario");
     return std::nullopt;
   }
-  const std::size_t before = map.diagnostics().error_count();
+  const ErrorWatch watch(map.diagnostics());
   const YamlNode* root = places_.library.tree(path, map.diagnostics());
   if (root == nullptr) return std::nullopt;
   if (const YamlNode* network = root->find("network")) {
@@ -164,7 +163,7 @@ std::optional<Scenario> JobsReader::read_scenario_of(YamlMap& map, const std::st
                              .path = "faults",
                              .message = "faults are of the job that is measured, and this is another one",
                              .hint = "say them in the scenario that places it"});
-  if (map.diagnostics().error_count() != before) return std::nullopt;
+  if (!watch.clean()) return std::nullopt;
   return read_scenario(*root, path.string(), path.parent_path(), places_.library, map.diagnostics());
 }
 
@@ -178,7 +177,7 @@ void JobsReader::check_job(YamlMap& map, const OtherJob& job) {
   const int needs = own->server_count(), has = static_cast<int>(job.nodes.size());
   if (needs != has) {
     map.error("nodes", "wrong-count",
-              fmt::format("{} {} for a job that is written for {}", has, has == 1 ? "node" : "nodes", needs),
+              fmt::format("{} for a job that is written for {}", counted(has, "node"), needs),
               fmt::format("list {} of them, or change its cluster.nodes", needs));
     return;
   }
@@ -205,9 +204,9 @@ void JobsReader::check_job(YamlMap& map, const OtherJob& job) {
 
 void JobsReader::read_job(YamlMap& map) {
   OtherJob job;
-  const std::size_t before = map.diagnostics().error_count();
+  const ErrorWatch watch(map.diagnostics());
   job.file = map.text("scenario");
-  const bool has_file = map.diagnostics().error_count() == before;
+  const bool has_file = watch.clean();
   const std::string name = map.name("name", fs::path(job.file).stem().string());
   job.start = map.duration("start", Duration::zero());
   job.name = map.has("name") ? name : free_name(name);
@@ -254,7 +253,7 @@ bool tears_domain(const ClusterSpec& whole, const std::vector<int>& nodes) {
 }
 
 void JobsReader::read() {
-  const std::size_t before = network_.diagnostics().error_count();
+  const ErrorWatch watch(network_.diagnostics());
   read_placement();
   const YamlNode* list = network_.get("jobs");
   if (list != nullptr && list->kind != YamlNode::Kind::kSequence) {
@@ -267,7 +266,7 @@ void JobsReader::read() {
       if (item.present()) read_job(item);
     }
   }
-  if (network_.diagnostics().error_count() != before) return;
+  if (!watch.clean()) return;
   take_the_rest();
   if (tears_domain(whole_, scenario_.network.placement))
     network_.error("placement", "out-of-order", "nodes of one NVLink domain stand apart in the list",
@@ -278,7 +277,7 @@ void JobsReader::read() {
           "jobs", "out-of-order",
           fmt::format("job {} lists nodes of one NVLink domain apart", in_quotes(scenario_.jobs[i].name)),
           "list the nodes of a domain one after the other");
-  if (network_.diagnostics().error_count() != before) return;
+  if (!watch.clean()) return;
   scenario_.fabric = whole_;
   scenario_.cluster = part_of(whole_, scenario_.network.placement);
 }

@@ -25,7 +25,7 @@ template <class Spec, class Load>
 std::optional<Spec> load_preset(YamlMap& map, std::string_view key, PresetKind kind,
                                 const PresetPlaces& places, Origins& origins, Load load) {
   Diagnostics& diagnostics = map.diagnostics();
-  const std::size_t before = diagnostics.error_count();
+  const ErrorWatch watch(diagnostics);
   const YamlNode* node = map.get(key);
   map.accepts(key, {.kind = KeyForm::Kind::kText});
   if (node == nullptr) {
@@ -42,7 +42,7 @@ std::optional<Spec> load_preset(YamlMap& map, std::string_view key, PresetKind k
     YamlMap inner(tree, map.path_of(key), tree->where, diagnostics, &origins);
     spec = load(inner, file->stem().string());
   }
-  return diagnostics.error_count() == before ? spec : std::nullopt;
+  return watch.clean() ? spec : std::nullopt;
 }
 
 std::optional<NodeSpec> load_node_preset(YamlMap& map, const PresetPlaces& places, Origins& origins) {
@@ -99,7 +99,7 @@ std::vector<NodeGroup> load_groups(YamlMap& map, const YamlNode& list, const Pre
 // `node`, and `nodes` or `gpus`.
 void load_one_group(YamlMap& map, const PresetPlaces& places, Origins& origins, ClusterSpec& cluster) {
   auto node = load_node_preset(map, places, origins);
-  const std::size_t before = map.diagnostics().error_count();
+  const ErrorWatch watch(map.diagnostics());
   std::int64_t nodes = 1;
   if (!map.has("gpus")) {
     if (!map.has("nodes"))
@@ -113,7 +113,7 @@ void load_one_group(YamlMap& map, const PresetPlaces& places, Origins& origins, 
   } else {
     cluster.gpus_used = static_cast<int>(map.integer("gpus", {.min = 1, .max = kMaxGpus, .fallback = {}}));
   }
-  if (!node || map.diagnostics().error_count() != before) return;
+  if (!node || !watch.clean()) return;
   if (cluster.gpus_used > node->gpus)
     map.error("gpus", "too-many-gpus",
               fmt::format("{} are more than the {} GPUs of one node", cluster.gpus_used, node->gpus),
@@ -184,8 +184,8 @@ void check_fabric_size(YamlMap& fabric_map, const ClusterSpec& cluster) {
     for (const int size : fabric.dims) routers = std::min<std::int64_t>(routers * size, 1 << 30);
     if (routers != nodes)
       fabric_map.error("dims", "does-not-fit",
-                       fmt::format("{} = {} routers are not the cluster's {} node{}",
-                                   fmt::join(fabric.dims, " x "), routers, nodes, nodes == 1 ? "" : "s"),
+                       fmt::format("{} = {} routers are not the cluster's {}", fmt::join(fabric.dims, " x "),
+                                   routers, counted(nodes, "node")),
                        "a torus has a router for every node");
   }
   if (fabric.kind == FabricKind::kDragonfly) {
@@ -264,7 +264,7 @@ std::optional<ModelSpec> load_model_section(YamlMap& root, const PresetPlaces& p
 }
 
 ClusterSection load_cluster_section(YamlMap& root, const PresetPlaces& places, Origins& origins) {
-  const std::size_t before = root.diagnostics().error_count();
+  const ErrorWatch watch(root.diagnostics());
   YamlMap map = root.map("cluster");
   if (!map.present()) return {};
   ClusterSpec cluster;
@@ -274,24 +274,23 @@ ClusterSection load_cluster_section(YamlMap& root, const PresetPlaces& places, O
   else
     load_one_group(map, places, origins, cluster);
   check_groups(map, cluster.groups);
-  const auto clean = [&] { return root.diagnostics().error_count() == before; };
   // Where neither is given, a misspelt key may have said how many nodes there are.
   ClusterSection section;
-  if (clean() && (map.has("nodes") || map.has("gpus"))) section.counted = cluster;
+  if (watch.clean() && (map.has("nodes") || map.has("gpus"))) section.counted = cluster;
   cluster.fabric = load_fabric_key(map, cluster, places, origins);
-  if (clean()) check_fabric(map, cluster);
-  cluster.links = load_links(map, clean() ? &cluster : nullptr, origins);
+  if (watch.clean()) check_fabric(map, cluster);
+  cluster.links = load_links(map, watch.clean() ? &cluster : nullptr, origins);
   map.finish();
-  if (clean()) section.whole = section.counted = std::move(cluster);
+  if (watch.clean()) section.whole = section.counted = std::move(cluster);
   return section;
 }
 
 std::optional<std::filesystem::path> find_profile(YamlMap& root, const ClusterSpec* cluster, bool required,
                                                   const PresetPlaces& places) {
   if (root.has("profile")) {
-    const std::size_t before = root.diagnostics().error_count();
+    const ErrorWatch watch(root.diagnostics());
     const std::string name = root.text("profile");
-    if (root.diagnostics().error_count() != before) return std::nullopt;
+    if (!watch.clean()) return std::nullopt;
     return find_preset(root, "profile", name, kProfilePreset, places);
   }
   if (cluster == nullptr) return std::nullopt;

@@ -31,9 +31,9 @@ bool same_place(const NodePlace& a, const NodePlace& b, const ClusterSpec* clust
 }
 
 NodePlace load_place(YamlMap& map, std::string_view key, const ClusterSpec* cluster) {
-  const std::size_t before = map.diagnostics().error_count();
+  const ErrorWatch watch(map.diagnostics());
   const std::string text = map.text(key);
-  if (map.diagnostics().error_count() != before) return {};
+  if (!watch.clean()) return {};
   const std::optional<NodePlace> place = parse_place(text);
   if (!place) {
     map.error(key, "no-place", fmt::format("{} is no place in the cluster", in_quotes(text)),
@@ -55,12 +55,11 @@ NodePlace load_place(YamlMap& map, std::string_view key, const ClusterSpec* clus
 
 BackgroundSpec load_background(YamlMap& map, const ClusterSpec* cluster) {
   BackgroundSpec spec{.from = load_place(map, "from", cluster), .to = load_place(map, "to", cluster)};
-  const std::size_t before = map.diagnostics().error_count();
+  const ErrorWatch watch(map.diagnostics());
   spec.rate = map.bandwidth("rate");
-  if (map.diagnostics().error_count() == before && spec.rate <= Bandwidth(0))
+  if (watch.clean() && spec.rate <= Bandwidth(0))
     map.error("rate", "out-of-range", "traffic has a rate above 0", "leave it out where there is none");
-  if (map.has("from") && map.has("to") && same_place(spec.from, spec.to, cluster) &&
-      map.diagnostics().error_count() == before)
+  if (map.has("from") && map.has("to") && same_place(spec.from, spec.to, cluster) && watch.clean())
     map.error("to", "contradiction", "traffic from a place to itself crosses no link", "name another place");
   map.finish();
   return spec;

@@ -31,9 +31,9 @@ std::optional<PipelineOrder> load_order(YamlMap& root, const PresetPlaces& place
   if (node == nullptr || node->kind != YamlNode::Kind::kMap || node->find("file") == nullptr)
     return std::nullopt;
   YamlMap map = root.map("schedule");
-  const std::size_t before = map.diagnostics().error_count();
+  const ErrorWatch watch(map.diagnostics());
   const std::string name = map.text("file");
-  if (map.diagnostics().error_count() != before) return std::nullopt;
+  if (!watch.clean()) return std::nullopt;
   const std::filesystem::path path = places.folder / name;
   std::error_code ignored;  // whatever it is, there is no file to read
   if (!std::filesystem::is_regular_file(path, ignored)) {

@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "base/text.hpp"
-#include "sim/scenario/choices.hpp"
 #include "sim/scenario/load_failure_process.hpp"
 
 namespace stagecraft {
@@ -215,11 +214,10 @@ void PolicyLoader::load_slow_nodes() {
 }
 
 void PolicyLoader::load_lost() {
-  const std::size_t before = map_.diagnostics().error_count();
+  const ErrorWatch watch(map_.diagnostics());
   const LostNode unsaid = nodes_are_said_ ? LostNode::kWaitedFor : LostNode::kReplaced;
-  spec_.lost =
-      static_cast<LostNode>(map_.choice("lost", choices(kLostNodeNames), static_cast<std::size_t>(unsaid)));
-  if (nodes_are_said_ && spec_.lost == LostNode::kReplaced && map_.diagnostics().error_count() == before)
+  spec_.lost = map_.choose("lost", kLostNodeNames, unsaid);
+  if (nodes_are_said_ && spec_.lost == LostNode::kReplaced && watch.clean())
     map_.error("lost", "contradiction",
                "a node is replaced by one that is not there: failures.process says which nodes there are",
                "use waited-for or done-without");
@@ -227,7 +225,7 @@ void PolicyLoader::load_lost() {
 
 void PolicyLoader::load_spares() {
   if (map_.has("spares")) spec_.spares = count("spares", 0, 0, kMaxSpares);
-  spec_.state = static_cast<StateSource>(map_.choice("state", choices(kStateSourceNames), 0));
+  spec_.state = map_.choose("state", kStateSourceNames, StateSource::kCheckpoint);
   if (map_.has("backup")) {
     spec_.backup = map_.number("backup", {.min = 0, .max = kMaxFactor});
     if (spec_.state != StateSource::kPeer)
@@ -305,9 +303,9 @@ PolicySpec PolicyLoader::load(PolicyKind kind) {
 // optimal | young | daly | 30 min | 10 steps
 void load_interval(YamlMap& map, CheckpointSpec& spec) {
   if (!map.has("interval")) return;
-  const std::size_t before = map.diagnostics().error_count();
+  const ErrorWatch watch(map.diagnostics());
   const std::string text = map.text("interval");
-  if (map.diagnostics().error_count() != before) return;
+  if (!watch.clean()) return;
   const auto rule = std::ranges::find(kIntervalRuleNames, text);
   if (rule != std::end(kIntervalRuleNames)) {
     spec.rule = static_cast<IntervalRule>(rule - std::begin(kIntervalRuleNames));
@@ -351,22 +349,22 @@ Bandwidth storage_rate(DefaultedMap& in, const char* of_node, const char* key, c
 PolicySpec load_policy(YamlMap& failures, FailureDefaults& defaults, bool nodes_are_said) {
   const YamlNode* node = failures.get("policy");
   if (node == nullptr || node->kind == YamlNode::Kind::kScalar) {
-    const std::size_t kind = failures.choice("policy", choices(kPolicyNames), 0);
+    const PolicyKind kind = failures.choose("policy", kPolicyNames, PolicyKind::kCheckpointRestart);
     YamlMap map(nullptr, failures.path_of("policy"), failures.where_of("policy"), failures.diagnostics());
-    return PolicyLoader(map, defaults, nodes_are_said).load(static_cast<PolicyKind>(kind));
+    return PolicyLoader(map, defaults, nodes_are_said).load(kind);
   }
   YamlMap map = failures.map("policy");
-  const std::size_t before = map.diagnostics().error_count();
-  const std::size_t kind = map.choice("name", choices(kPolicyNames));
-  if (map.diagnostics().error_count() != before) return {};  // whose keys these are is not known
-  return PolicyLoader(map, defaults, nodes_are_said).load(static_cast<PolicyKind>(kind));
+  const ErrorWatch watch(map.diagnostics());
+  const auto kind = map.choose<PolicyKind>("name", kPolicyNames);
+  if (!watch.clean()) return {};  // whose keys these are is not known
+  return PolicyLoader(map, defaults, nodes_are_said).load(kind);
 }
 
 CheckpointSpec load_checkpoint(YamlMap& failures, FailureDefaults& defaults, const ClusterSpec* cluster) {
   YamlMap map = failures.map("checkpoint");
   DefaultedMap in(map, defaults);
   CheckpointSpec spec;
-  spec.mode = static_cast<CheckpointMode>(map.choice("mode", choices(kCheckpointModeNames), 0));
+  spec.mode = map.choose("mode", kCheckpointModeNames, CheckpointMode::kSync);
   load_interval(map, spec);
   const bool sync = spec.mode == CheckpointMode::kSync;
   const auto not_for_sync = [&](const char* key) {

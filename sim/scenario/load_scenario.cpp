@@ -34,18 +34,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Errors that were reported since it was made.
-class Watch {
- public:
-  explicit Watch(const Diagnostics& diagnostics)
-      : diagnostics_(diagnostics), before_(diagnostics.error_count()) {}
-  [[nodiscard]] bool clean() const { return diagnostics_.error_count() == before_; }
-
- private:
-  const Diagnostics& diagnostics_;
-  std::size_t before_;
-};
-
 class Reader {
  public:
   Reader(const YamlNode& root, const std::string& source, PresetPlaces places, Diagnostics& diagnostics)
@@ -77,7 +65,7 @@ class Reader {
   const YamlNode& tree_;
   PresetPlaces places_;
   Diagnostics& diagnostics_;
-  Watch watch_;
+  ErrorWatch watch_;
   std::size_t first_;  // of the diagnostics that are reported while this reads
   Scenario scenario_;
   std::optional<YamlMap> root_;
@@ -111,7 +99,7 @@ void Reader::read_machine() {
 }
 
 void Reader::read_jobs() {
-  const Watch watch(diagnostics_);
+  const ErrorWatch watch(diagnostics_);
   scenario_.parallelism = load_parallelism(*root_);
   jobs_ok_ = watch.clean();
   const std::size_t before = diagnostics_.items().size();
@@ -135,7 +123,7 @@ void Reader::read_jobs() {
                                               .places = places_,
                                               .origins = scenario_.origins,
                                               .assumed = scenario_.assumed});
-  const Watch placing(diagnostics_);
+  const ErrorWatch placing(diagnostics_);
   load_jobs(*root_, scenario_, places_);
   jobs_ok_ = jobs_ok_ && placing.clean();  // the number of the job's GPUs is unknown
   if (placing.clean()) scenario_.faults = load_faults(*root_, scenario_);
@@ -177,8 +165,7 @@ void Reader::check_sequence_length() {
            .where = root_->where_of("model"),
            .path = training.path_of("sequence_length"),
            .message = fmt::format("is not given: {} tokens, the longest that the model's file allows", most),
-           .hint = "give the length that the job trains with",
-           .notes = {}});
+           .hint = "give the length that the job trains with"});
     return;
   }
   if (most == 0 && model->position == Position::kLearned) model->max_sequence_length = length;
@@ -196,8 +183,7 @@ void Reader::check_sequence_length() {
                                 .where = training.where_of("sequence_length"),
                                 .path = training.path_of("sequence_length"),
                                 .message = std::move(message),
-                                .hint = "rotary positions go on, but the model was not trained there",
-                                .notes = {}});
+                                .hint = "rotary positions go on, but the model was not trained there"});
 }
 
 // A scenario with mistakes never reaches resolve(). Its checks run here, so that all mistakes are reported at
@@ -262,8 +248,7 @@ void Reader::check_device() {
        .where = root_->where_of("profile"),
        .path = "profile",
        .message = fmt::format("is of {}, and the nodes have {}", scenario_.profile->device.name, node.device),
-       .hint = fmt::format("{} is of this device", node.default_profile),
-       .notes = {}});
+       .hint = fmt::format("{} is of this device", node.default_profile)});
 }
 
 void Reader::choose_attention_kernel() {
@@ -333,8 +318,7 @@ Diagnostic no_scenario(const YamlNode& root, const std::string& source) {
                         .where = {.file = source, .line = 1, .column = 1},
                         .path = {},
                         .message = "this is not a scenario: the key `stagecraft: 1` is missing",
-                        .hint = root.find("model") != nullptr ? "write that key at its top" : "",
-                        .notes = {}};
+                        .hint = root.find("model") != nullptr ? "write that key at its top" : ""};
   const auto found = std::ranges::find_if(
       kOtherFiles, [&](const OtherFile& other) { return root.find(other.key) != nullptr; });
   if (found == std::end(kOtherFiles)) return diagnostic;
@@ -356,8 +340,7 @@ std::optional<Scenario> read_scenario(const YamlNode& root, const std::string& s
                        .where = {.file = source, .line = 1, .column = 1},
                        .path = {},
                        .message = "this is a sweep, not a scenario: it has `base` or `vary`, and no `model`",
-                       .hint = "stagecraft sweep FILE runs it; its `base` is a scenario",
-                       .notes = {}});
+                       .hint = "stagecraft sweep FILE runs it; its `base` is a scenario"});
     return std::nullopt;
   }
   return Reader(root, source, {.library = library, .folder = folder}, diagnostics).read();
@@ -365,7 +348,7 @@ std::optional<Scenario> read_scenario(const YamlNode& root, const std::string& s
 
 std::optional<Scenario> load_scenario(const fs::path& file, std::span<const std::string> overrides,
                                       Library& library, Diagnostics& diagnostics) {
-  const Watch watch(diagnostics);
+  const ErrorWatch watch(diagnostics);
   std::optional<ScenarioTree> tree = load_tree(file, library, diagnostics);
   if (!tree) return std::nullopt;
   apply_overrides(*tree, overrides, library, diagnostics);

@@ -9,7 +9,6 @@
 
 #include "base/text.hpp"
 #include "calibrate/profile/profile_reader.hpp"
-#include "sim/scenario/choices.hpp"
 #include "sim/schedule/schedule.hpp"
 
 namespace stagecraft {
@@ -77,7 +76,7 @@ SoftwarePreset read_preset(const YamlNode& root, Diagnostics& diagnostics) {
   if (map.has("tensor_collective_overhead"))
     preset.tensor_collective_overhead = read_duration(map, "tensor_collective_overhead");
   preset.aligned_gradients = map.boolean("aligned_gradients");
-  preset.fp8_recipe = choose(map, "fp8_recipe", kFp8RecipeNames, Fp8Recipe::kDelayed);
+  preset.fp8_recipe = map.choose("fp8_recipe", kFp8RecipeNames, Fp8Recipe::kDelayed);
   preset.reduces_behind_backward = map.boolean("reduces_behind_backward", false);
   preset.fully_shard = map.boolean("fully_shard", false);
   if (map.has("communication_unit"))
@@ -152,8 +151,7 @@ void choose_software(YamlMap& options, const PresetPlaces& places, Scenario& sce
          .path = options.path_of("software"),
          .message = fmt::format("is not given: all devices run {}, as profile {} has it; {} has {}", software,
                                 first.name, profile.name, other),
-         .hint = "name the software that the job runs",
-         .notes = {}});
+         .hint = "name the software that the job runs"});
     return;
   }
 }

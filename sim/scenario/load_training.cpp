@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "base/text.hpp"
-#include "sim/scenario/choices.hpp"
 #include "sim/schedule/schedule.hpp"
 
 namespace stagecraft {
@@ -33,14 +32,14 @@ int degree(YamlMap& map, std::string_view key) {
 
 void load_order(YamlMap& map, ParallelSpec& spec) {
   if (!map.has("order")) return;
-  const std::size_t before = map.diagnostics().error_count();
+  const ErrorWatch watch(map.diagnostics());
   const std::vector<std::string> words = map.texts("order");
-  if (map.diagnostics().error_count() != before) return;
-  const std::vector<std::string> names = choices(kAxisNames);
+  if (!watch.clean()) return;
+  const std::vector<std::string> names = to_strings(kAxisNames);
   bool valid = words.size() == kAxisCount;
   for (std::size_t i = 0; valid && i < words.size(); ++i) {
-    const auto axis = std::find(names.begin(), names.end(), words[i]);
-    valid = axis != names.end() && std::count(words.begin(), words.end(), words[i]) == 1;
+    const auto axis = std::ranges::find(names, words[i]);
+    valid = axis != names.end() && std::ranges::count(words, words[i]) == 1;
     if (valid) spec.order[i] = static_cast<Axis>(axis - names.begin());
   }
   if (valid) return;
@@ -65,9 +64,9 @@ std::string read_schedule_name(YamlMap& map, std::string_view key) {
   std::vector<std::string> known;
   for (const ScheduleKind& kind : schedule_kinds()) known.emplace_back(kind.name);
   map.accepts(key, {.kind = KeyForm::Kind::kChoice, .words = known});
-  const std::size_t before = map.diagnostics().error_count();
+  const ErrorWatch watch(map.diagnostics());
   std::string name = map.text(key);
-  if (map.diagnostics().error_count() != before) return name;
+  if (!watch.clean()) return name;
   if (find_schedule(name) != nullptr) return name;
   map.error(key, "unknown-name", fmt::format("{} is not a known schedule", in_quotes(name)),
             schedule_hint(name, known));
@@ -121,13 +120,13 @@ void check_gradient(YamlMap& map, const TrainingSpec& spec) {
 
 // `modules: [core_attn, mlp]`; each wrong name is reported where it stands.
 RecomputeModules load_recompute_modules(YamlMap& map) {
-  const std::size_t before = map.diagnostics().error_count();
+  const ErrorWatch watch(map.diagnostics());
   const std::vector<std::string> words = map.texts("modules");
-  if (map.diagnostics().error_count() != before) return kCoreAttentionOnly;
-  const std::vector<std::string> names = choices(kRecomputeModuleNames);
+  if (!watch.clean()) return kCoreAttentionOnly;
+  const std::vector<std::string> names = to_strings(kRecomputeModuleNames);
   RecomputeModules modules;
   for (std::size_t i = 0; i < words.size(); ++i) {
-    const auto module = std::find(names.begin(), names.end(), words[i]);
+    const auto module = std::ranges::find(names, words[i]);
     const auto items = map.get("modules")->items.size();
     if (module != names.end()) {
       modules = modules.with(static_cast<RecomputeModule>(module - names.begin()));
@@ -150,17 +149,17 @@ RecomputeSpec load_recompute(YamlMap& training) {
   RecomputeSpec spec;
   const YamlNode* node = training.get("recompute");
   if (node == nullptr || node->kind != YamlNode::Kind::kMap) {
-    spec.granularity = choose(training, "recompute", kRecomputeNames, Recompute::kNone);
+    spec.granularity = training.choose("recompute", kRecomputeNames, Recompute::kNone);
     return spec;
   }
   YamlMap map = training.map("recompute");
-  const std::size_t before = map.diagnostics().error_count();
+  const ErrorWatch watch(map.diagnostics());
   if (!map.has("granularity"))
     map.error("granularity", "missing-key", "is required, but not given",
-              "one of " + join(choices(kRecomputeNames), ", "));
+              "one of " + join(to_strings(kRecomputeNames), ", "));
   else
-    spec.granularity = choose(map, "granularity", kRecomputeNames, Recompute::kNone);
-  const bool known = map.diagnostics().error_count() == before;
+    spec.granularity = map.choose("granularity", kRecomputeNames, Recompute::kNone);
+  const bool known = watch.clean();
   const auto belongs_to = [&](std::string_view key, Recompute granularity) {
     if (!map.has(key)) return false;
     if (!known || spec.granularity == granularity) return true;
@@ -173,7 +172,7 @@ RecomputeSpec load_recompute(YamlMap& training) {
   };
   if (belongs_to("modules", Recompute::kSelective)) spec.modules = load_recompute_modules(map);
   if (belongs_to("method", Recompute::kFull))
-    spec.method = choose(map, "method", kRecomputeMethodNames, RecomputeMethod::kUniform);
+    spec.method = map.choose("method", kRecomputeMethodNames, RecomputeMethod::kUniform);
   if (belongs_to("layers", Recompute::kFull))
     spec.layers = map.integer("layers", {.min = 1, .max = kMaxDegree, .fallback = 1});
   map.finish();
@@ -202,7 +201,7 @@ ParallelSpec load_parallelism(YamlMap& root) {
   spec.pipeline = degree(map, "pipeline");
   if (map.has("data")) spec.data = degree(map, "data");
   spec.context = degree(map, "context");
-  spec.context_exchange = choose(map, "context_exchange", kContextExchangeNames, ContextExchange::kRing);
+  spec.context_exchange = map.choose("context_exchange", kContextExchangeNames, ContextExchange::kRing);
   spec.expert = degree(map, "expert");
   spec.expert_tensor = degree(map, "expert_tensor");
   spec.virtual_stages = degree(map, "virtual_stages");
@@ -254,15 +253,15 @@ TrainingSpec load_training(YamlMap& root) {
   spec.sequence_length = map.has("sequence_length")
                              ? map.integer("sequence_length", {.min = 1, .max = kMaxSamples, .fallback = 1})
                              : 0;
-  spec.precision = choose(map, "precision", kPrecisionNames, Precision::kBf16);
+  spec.precision = map.choose("precision", kPrecisionNames, Precision::kBf16);
   spec.recompute = load_recompute(map);
-  spec.attention = choose(map, "attention", kAttentionNames, Attention::kFlash);
-  (void)map.choice("optimizer", choices(kOptimizerNames), 0);
+  spec.attention = map.choose("attention", kAttentionNames, Attention::kFlash);
+  (void)map.choice("optimizer", to_strings(kOptimizerNames), 0);
   const bool fp16 = spec.precision == Precision::kFp16;
-  spec.gradient = choose(map, "gradient_dtype", std::span(kPrecisionNames).first(3),
-                         fp16 ? Precision::kFp16 : Precision::kFp32);
+  spec.gradient = map.choose("gradient_dtype", std::span(kPrecisionNames).first(3),
+                             fp16 ? Precision::kFp16 : Precision::kFp32);
   check_gradient(map, spec);
-  spec.moment = choose(map, "moment_dtype", kPrecisionNames, Precision::kFp32);
+  spec.moment = map.choose("moment_dtype", kPrecisionNames, Precision::kFp32);
   spec.master_weights = map.boolean("master_weights", true);
   spec.master_remainders = map.boolean("master_remainders", spec.moment != Precision::kFp32);
   map.finish();
@@ -312,9 +311,9 @@ OptionsSpec load_options(YamlMap& root) {
         map.integer("bucket_parameters", {.min = 1, .max = kMaxBucketParameters, .fallback = 1});
   spec.reshard_after_forward = map.boolean("reshard_after_forward", true);
   spec.expert_dispatcher =
-      choose(map, "expert_dispatcher", kExpertDispatcherNames, ExpertDispatcher::kAllToAll);
-  spec.cuda_graphs = choose(map, "cuda_graphs", kCudaGraphsNames, CudaGraphs::kNone);
-  spec.fp8_recipe = choose(map, "fp8_recipe", kFp8RecipeNames, Fp8Recipe::kDelayed);
+      map.choose("expert_dispatcher", kExpertDispatcherNames, ExpertDispatcher::kAllToAll);
+  spec.cuda_graphs = map.choose("cuda_graphs", kCudaGraphsNames, CudaGraphs::kNone);
+  spec.fp8_recipe = map.choose("fp8_recipe", kFp8RecipeNames, Fp8Recipe::kDelayed);
   spec.fp8_parameters = map.boolean("fp8_parameters", false);
   spec.fp8_dispatch = map.boolean("fp8_dispatch", false);
   spec.memory = load_software_memory(map);

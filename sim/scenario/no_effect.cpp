@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -28,19 +29,21 @@ class Listener {
     if (idle) warn(path, "no-effect", "had no effect: " + std::string(why));
   }
 
+  void say(const std::string& section, std::initializer_list<const char*> keys, bool idle,
+           std::string_view why) {
+    for (const char* key : keys) say(section + key, idle, why);
+  }
+
   // Warns of a key that has less effect than it seems to have.
   void warn(const std::string& path, std::string code, std::string message) {
     const auto written = scenario_.origins.find(path);
     if (written == scenario_.origins.end()) return;
-    for (const Diagnostic& said : warnings_)
-      if (said.path == path) return;
+    if (std::ranges::find(warnings_, path, &Diagnostic::path) != warnings_.end()) return;
     warnings_.push_back({.severity = Severity::kWarning,
                          .code = std::move(code),
                          .where = written->second,
                          .path = path,
-                         .message = std::move(message),
-                         .hint = {},
-                         .notes = {}});
+                         .message = std::move(message)});
   }
 
   [[nodiscard]] std::vector<Diagnostic> warnings() && { return std::move(warnings_); }
@@ -339,12 +342,10 @@ void listen_to_checkpoints(Listener& listener, const CheckpointSpec& spec) {
   const bool sync = spec.mode == CheckpointMode::kSync;
   const char* writes = sync ? "failures.checkpoint.block says how long it takes"
                             : "failures.checkpoint.persist says how long it takes";
-  for (const char* key : {"node_write", "storage_write"})
-    listener.say(std::string("failures.checkpoint.") + key,
-                 sync ? spec.block.has_value() : spec.persist.has_value(), writes);
-  for (const char* key : {"node_read", "storage_read"})
-    listener.say(std::string("failures.checkpoint.") + key, spec.load.has_value(),
-                 "failures.checkpoint.load says how long it takes");
+  listener.say("failures.checkpoint.", {"node_write", "storage_write"},
+               sync ? spec.block.has_value() : spec.persist.has_value(), writes);
+  listener.say("failures.checkpoint.", {"node_read", "storage_read"}, spec.load.has_value(),
+               "failures.checkpoint.load says how long it takes");
   listener.say("failures.checkpoint.snapshot", spec.block.has_value(),
                "failures.checkpoint.block says how long it takes");
   listener.say("failures.checkpoint.bytes",
@@ -372,9 +373,8 @@ void listen_to_undetected(Listener& listener, const FailureProcess& process, con
 // Waits of varuna for what never comes.
 void listen_to_announcements(Listener& listener, const FailureSpec& spec) {
   if (spec.policy.kind != PolicyKind::kVaruna) return;
-  for (const char* key : {"announced_wait", "transient_wait", "notice"})
-    listener.say(std::string("failures.policy.") + key, !spec.policy.throughput.empty(),
-                 "a replay of a table of throughput has no such time");
+  listener.say("failures.policy.", {"announced_wait", "transient_wait", "notice"},
+               !spec.policy.throughput.empty(), "a replay of a table of throughput has no such time");
   const bool announced = spec.policy.notice > Duration(0) || std::ranges::any_of(spec.processes, announces);
   listener.say("failures.policy.announced_wait", !announced,
                "nothing is announced: neither by failures.policy.notice nor by maintenance with a notice");
@@ -415,14 +415,12 @@ void listen_to_policy(Listener& listener, const Scenario& scenario) {
   listener.say("failures.policy.checkpoint_every",
                varuna && !table && scenario.origins.contains("failures.checkpoint.interval"),
                "failures.checkpoint.interval says how often");
-  for (const char* key : {"pipelines", "stages"})
-    listener.say(std::string("failures.policy.") + key, bamboo && !table,
-                 "without a table of throughput they are those of the job");
+  listener.say("failures.policy.", {"pipelines", "stages"}, bamboo && !table,
+               "without a table of throughput they are those of the job");
   // The evaluations of these three are replayed where there is a table.
   if (!table || (!varuna && !bamboo && policy.kind != PolicyKind::kOobleck)) return;
   const char* replay = "a replay of a table of throughput takes it from the policy";
-  for (const char* key : {"interval", "persist", "load", "slowdown"})
-    listener.say(std::string("failures.checkpoint.") + key, true, replay);
+  listener.say("failures.checkpoint.", {"interval", "persist", "load", "slowdown"}, true, replay);
   listener.say("failures.checkpoint.block", !varuna, replay);
   listener.say("failures.detect", true, replay);
 }
@@ -520,20 +518,20 @@ void listen_to_fabric(Listener& listener, const Scenario& scenario) {
       "knows its ways";
   listener.say("cluster.links", !scenario.cluster->links.empty(), "closed-form prices see no single link");
   const bool grid = fabric.kind == FabricKind::kTorus || fabric.kind == FabricKind::kDragonfly;
-  for (const char* key : {"dims", "groups", "routers_per_group", "nodes_per_router", "global_links",
-                          "link_bandwidth", "global_bandwidth"})
-    listener.say(std::string("cluster.fabric.") + key, grid, rates);
-  for (const char* key :
-       {"nodes_per_pod", "core_oversubscription", "cores", "spines", "planes", "routing", "routing_seed"})
-    listener.say(std::string("cluster.fabric.") + key, !one_node, rates);
+  listener.say("cluster.fabric.",
+               {"dims", "groups", "routers_per_group", "nodes_per_router", "global_links", "link_bandwidth",
+                "global_bandwidth"},
+               grid, rates);
+  listener.say(
+      "cluster.fabric.",
+      {"nodes_per_pod", "core_oversubscription", "cores", "spines", "planes", "routing", "routing_seed"},
+      !one_node, rates);
   listener.say("cluster.node.nvlink_pairs", true, "closed-form prices take `nvlink` for every pair of GPUs");
   const char* own = "closed-form prices give every GPU its own PCIe";
-  for (const char* key : {"sockets", "socket_link"})
-    listener.say(std::string("cluster.node.") + key, true, own);
+  listener.say("cluster.node.", {"sockets", "socket_link"}, true, own);
   const bool copies =
       std::holds_alternative<TransformerSpec>(scenario.model) && !(scenario.offload == OffloadSpec{});
-  for (const char* key : {"gpus_per_pcie_switch", "pcie_uplink"})
-    listener.say(std::string("cluster.node.") + key, !copies, own);
+  listener.say("cluster.node.", {"gpus_per_pcie_switch", "pcie_uplink"}, !copies, own);
 }
 
 }  // namespace

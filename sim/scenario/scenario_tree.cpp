@@ -138,7 +138,7 @@ std::optional<ScenarioTree> load_tree(const fs::path& word, Library& library, Di
 
 std::optional<Scenario> load_scenario(const ScenarioTree& tree, std::span<const Assignment> assignments,
                                       Library& library, Diagnostics& diagnostics) {
-  const std::size_t before = diagnostics.error_count();
+  const ErrorWatch watch(diagnostics);
   YamlNode root = tree.root;
   for (const Assignment& assignment : assignments) {
     if (root.kind != YamlNode::Kind::kMap) break;  // no scenario, which is said when it is read
@@ -146,7 +146,7 @@ std::optional<Scenario> load_scenario(const ScenarioTree& tree, std::span<const 
     apply_override(root, assignment.path, assignment.value, diagnostics);
   }
   auto scenario = read_scenario(root, tree.source, tree.folder, library, diagnostics);
-  return diagnostics.error_count() == before ? std::move(scenario) : std::nullopt;
+  return watch.clean() ? std::move(scenario) : std::nullopt;
 }
 
 }  // namespace stagecraft

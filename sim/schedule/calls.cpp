@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <map>
 #include <span>
-#include <tuple>
 #include <utility>
 
 #include "base/check.hpp"
@@ -94,14 +93,6 @@ RankCalls interleaved_calls(const Schedule& schedule, int rank) {
   return calls;
 }
 
-// Key of a message: its kind and its sender.
-using Key = std::tuple<bool, int, int>;
-
-Key key_of(const PeerTransfer& transfer) {
-  const int sender = transfer.send ? transfer.stage : transfer.stage + (transfer.gradient ? 1 : -1);
-  return {transfer.gradient, sender, transfer.micro_batch};
-}
-
 // Runs passes and calls; a call waits until all its partners have posted.
 class Rendezvous {
  public:
@@ -178,11 +169,16 @@ class Rendezvous {
   const std::vector<RankCalls>& calls_;
   std::vector<Position> at_;
   std::vector<std::int64_t> clock_;
-  std::map<std::pair<Key, bool>, std::int64_t> posts_;  // (message, its sender or receiver) -> when
+  std::map<std::pair<MessageKey, bool>, std::int64_t> posts_;  // (message, its sender or receiver) -> when
   Play result_;
 };
 
 }  // namespace
+
+MessageKey key_of(const PeerTransfer& transfer) {
+  const int sender = transfer.send ? transfer.stage : transfer.stage + (transfer.gradient ? 1 : -1);
+  return {transfer.gradient, sender, transfer.micro_batch};
+}
 
 std::optional<ScheduleProblem> refuse_calls(const Schedule& schedule, CallStyle style) {
   const bool batched = style == CallStyle::kBatched;

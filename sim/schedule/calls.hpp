@@ -14,6 +14,7 @@
 #pragma once
 
 #include <optional>
+#include <tuple>
 #include <vector>
 
 #include "sim/schedule/play.hpp"
@@ -30,6 +31,9 @@ struct PeerTransfer {
   std::int32_t micro_batch = 0;
   friend bool operator==(const PeerTransfer&, const PeerTransfer&) = default;
 };
+// What both ends of a message share: its kind, the sending stage, the micro-batch.
+using MessageKey = std::tuple<bool, int, int>;
+[[nodiscard]] MessageKey key_of(const PeerTransfer& transfer);
 // Transfers of one rank; sends before receives, forward before gradient.
 using Call = std::vector<PeerTransfer>;
 

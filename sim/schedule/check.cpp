@@ -54,7 +54,7 @@ std::vector<PlacedAction> sorted_by_pair(const Schedule& schedule) {
       sorted.push_back({.action = order[i], .place = {.rank = rank, .position = i}});
     }
   }
-  std::sort(sorted.begin(), sorted.end(), [](const PlacedAction& a, const PlacedAction& b) {
+  std::ranges::sort(sorted, [](const PlacedAction& a, const PlacedAction& b) {
     return std::tie(a.action.stage, a.action.micro_batch, a.action.pass, a.place.rank, a.place.position) <
            std::tie(b.action.stage, b.action.micro_batch, b.action.pass, b.place.rank, b.place.position);
   });

@@ -5,11 +5,11 @@
 #include <charconv>
 #include <map>
 #include <set>
-#include <tuple>
 #include <utility>
 
 #include "base/text.hpp"
 #include "base/utf8.hpp"
+#include "sim/schedule/calls.hpp"
 #include "sim/schedule/notation.hpp"
 
 namespace stagecraft {
@@ -20,19 +20,12 @@ constexpr std::int32_t kMostInCell = 1'000'000;  // stages and micro-batches: no
 constexpr std::string_view kOverlap = "OVERLAP_F_B";
 constexpr std::string_view kCellBlanks = " \t\r";
 
-struct Message {
-  bool send = false;
-  bool gradient = false;
-  std::int32_t stage = 0;
-  std::int32_t micro_batch = 0;
-};
-
 struct Cell {
   int number = 0;  // from 1
   int column = 0;  // of its first character in the row, from 1
   std::string_view text;
   std::vector<Action> actions;  // none, one, or a fused pair
-  std::optional<Message> message;
+  std::optional<PeerTransfer> message;
 };
 
 using Row = std::vector<Cell>;
@@ -45,7 +38,7 @@ std::optional<std::int32_t> whole_number(std::string_view text) {
 }
 
 // `<s>SEND_F<m>` and the like.
-std::optional<Message> message_of(std::string_view text) {
+std::optional<PeerTransfer> message_of(std::string_view text) {
   constexpr std::array<std::string_view, 4> kWords = {"SEND_F", "RECV_F", "SEND_B", "RECV_B"};
   for (std::size_t i = 0; i < kWords.size(); ++i) {
     const std::size_t at = text.find(kWords[i]);
@@ -53,7 +46,7 @@ std::optional<Message> message_of(std::string_view text) {
     const auto stage = whole_number(text.substr(0, at));
     const auto micro_batch = whole_number(text.substr(at + kWords[i].size()));
     if (!stage || !micro_batch || *stage > kMostInCell || *micro_batch > kMostInCell) return std::nullopt;
-    return Message{.send = i % 2 == 0, .gradient = i >= 2, .stage = *stage, .micro_batch = *micro_batch};
+    return PeerTransfer{.send = i % 2 == 0, .gradient = i >= 2, .stage = *stage, .micro_batch = *micro_batch};
   }
   return std::nullopt;
 }
@@ -218,18 +211,12 @@ std::variant<OrderFile, std::vector<CellProblem>> order_of(const std::vector<Row
   return file;
 }
 
-// Ends of messages: rank and cell, keyed by the message's content.
-using Ends = std::map<std::tuple<bool, int, int>, std::pair<std::size_t, const Cell*>>;
-
-// Key of a message: its kind, the sending stage, the micro-batch.
-std::tuple<bool, int, int> key_of(const Message& message) {
-  const int sender = message.send ? message.stage : message.stage + (message.gradient ? 1 : -1);
-  return {message.gradient, sender, message.micro_batch};
-}
+// Ends of messages: rank and cell.
+using Ends = std::map<MessageKey, std::pair<std::size_t, const Cell*>>;
 
 // Does a SEND follow its pass, and a RECV precede it?
 bool beside_its_pass(const Row& row, const Cell& cell) {
-  const Message& message = *cell.message;
+  const PeerTransfer& message = *cell.message;
   for (const Cell& other : row) {
     for (const Action& action : other.actions) {
       const bool gradient = gives_gradient(action.pass);

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <string>
 
+#include "base/text.hpp"
+
 namespace stagecraft {
 namespace {
 
@@ -48,9 +50,8 @@ std::optional<ScheduleProblem> refuse_other_than_two_chunks(const PipelineShape&
   if (auto problem = refuse_shape(shape)) return problem;
   if (auto problem = refuse_group(shape, schedule)) return problem;
   if (shape.chunks == 2) return std::nullopt;
-  return ScheduleProblem{.message = std::to_string(shape.chunks) +
-                                    (shape.chunks == 1 ? " chunk" : " chunks") +
-                                    " a rank: " + std::string(schedule) + " runs 2, down the ranks and back",
+  return ScheduleProblem{.message = counted(shape.chunks, "chunk") + " a rank: " + std::string(schedule) +
+                                    " runs 2, down the ranks and back",
                          .hint = "2 chunks a rank would be legal"};
 }
 
@@ -73,8 +74,7 @@ std::optional<ScheduleProblem> refuse_odd_ranks(const PipelineShape& shape, std:
   const int p = shape.ranks;
   if (p % 2 == 0) return std::nullopt;
   const std::string fewer = p > 1 ? std::to_string(p - 1) + " or " : "";
-  return ScheduleProblem{.message = std::to_string(p) + (p == 1 ? " rank: " : " ranks: ") +
-                                    std::string(schedule) +
+  return ScheduleProblem{.message = counted(p, "rank") + ": " + std::string(schedule) +
                                     " pairs them from both ends, so 2 must divide them",
                          .hint = fewer + std::to_string(p + 1) + " ranks would be legal, or " +
                                  std::string(other) + ", which takes any number"};

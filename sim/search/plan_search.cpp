@@ -58,9 +58,9 @@ struct Reason {
   std::string code, path, message, hint;
 };
 
-Reason first_error(const std::vector<Diagnostic>& diagnostics) {
-  const auto error = std::ranges::find(diagnostics, Severity::kError, &Diagnostic::severity);
-  SC_CHECK(error != diagnostics.end(), "a refusal gives its reason");
+Reason reason_of(const std::vector<Diagnostic>& diagnostics) {
+  const Diagnostic* error = first_error(diagnostics);
+  SC_CHECK(error != nullptr, "a refusal gives its reason");
   return {.code = error->code, .path = error->path, .message = error->message, .hint = error->hint};
 }
 
@@ -116,7 +116,7 @@ class Search {
     Diagnostics diagnostics;
     const auto placed = bench.predictor->place(bench.scenario, diagnostics);
     if (!placed) {
-      plan.reason = first_error(diagnostics.sorted());
+      plan.reason = reason_of(diagnostics.sorted());
       return;
     }
     plan.placed = true;
@@ -186,7 +186,7 @@ class Search {
     } else {  // these need a whole report, which takes longer
       const Report report = stagecraft::simulate(bench.scenario);
       const std::vector<Diagnostic> missed = missed_assertions(bench.scenario, report);
-      if (!missed.empty()) simulated.missed = first_error(missed);
+      if (!missed.empty()) simulated.missed = reason_of(missed);
       simulated.plan.time = report.iteration_time;
     }
     SC_CHECK(judged_[point].bound <= simulated.plan.time, "the bound is one");

@@ -46,7 +46,7 @@ Outcome simulate_variant(const Variant& variant, Library& library) {
     Simulation simulation = simulate_in_full(*outcome.scenario);
     const Schedule& schedule = simulation.prepared.schedule;
     const std::vector<int> live = peak_in_flight(schedule);
-    outcome.live_chunks = live.empty() ? 0 : *std::max_element(live.begin(), live.end());
+    outcome.live_chunks = live.empty() ? 0 : *std::ranges::max_element(live);
     if (simulation.report.finishes()) {
       outcome.report = std::move(simulation.report);
       outcome.missed = missed_assertions(*outcome.scenario, *outcome.report);
@@ -114,7 +114,7 @@ std::vector<MovedPart> moved_parts(const Report& first, const Report& here) {
   for (std::size_t c = 0; c < kCategoryCount; ++c)
     if (first.breakdown[c] != here.breakdown[c])
       parts.push_back({.part = Category(c), .first = first.breakdown[c], .here = here.breakdown[c]});
-  std::stable_sort(parts.begin(), parts.end(), [](const MovedPart& a, const MovedPart& b) {
+  std::ranges::stable_sort(parts, [](const MovedPart& a, const MovedPart& b) {
     return std::chrono::abs(a.difference()) > std::chrono::abs(b.difference());
   });
   return parts;

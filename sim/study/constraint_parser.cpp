@@ -262,7 +262,7 @@ class Parser {
       if (function.sign == name && accept("(")) return call(function);
     for (const std::string_view word : {"and", "or", "not", "in"})
       if (name == word) throw Nonsense{fmt::format("'{}' is not expected here", name)};
-    const auto known = std::find(names_.begin(), names_.end(), name);
+    const auto known = std::ranges::find(names_, name);
     const auto index = static_cast<std::size_t>(known - names_.begin());
     if (known == names_.end()) names_.push_back(name);
     return add({.verb = Verb::kName, .literal = {}, .name = index, .parts = {}});

@@ -147,12 +147,8 @@ void write_reasons(JsonWriter& json, std::span<const Diagnostic> reasons) {
   json.key("reasons").begin_array();
   for (const Diagnostic& reason : reasons) {
     if (reason.severity != Severity::kError) continue;
-    json.begin_object()
-        .field("code", std::string_view(reason.code))
-        .field("path", std::string_view(reason.path));
-    json.field("message", std::string_view(reason.message))
-        .field("hint", std::string_view(reason.hint))
-        .end_object();
+    json.begin_object().field("code", reason.code).field("path", reason.path);
+    json.field("message", reason.message).field("hint", reason.hint).end_object();
   }
   json.end_array();
 }

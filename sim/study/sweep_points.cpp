@@ -75,9 +75,9 @@ class Binder {
       return {.factors = {bind("cluster.nodes", constraint), bind("cluster.node.gpus", constraint)}};
     const std::string gpus(kGpusFact);
     const auto found = facts_.all().find(gpus);
-    const std::size_t before = diagnostics_.error_count();
+    const ErrorWatch watch(diagnostics_);
     check_constant(found == facts_.all().end() ? "cluster.nodes" : gpus, constraint);
-    if (diagnostics_.error_count() != before) return {};
+    if (!watch.clean()) return {};
     if (found != facts_.all().end()) return {.constant = found->second};
     error(constraint, "not-constant",
           "gpus is not known before a point runs: the base does not load without what varies", kUseVaried);
@@ -123,8 +123,7 @@ class Binder {
     const Fact* fact = the_one(given, name, constraint);
     if (fact == nullptr && given.empty()) unknown(name, constraint);
     if (fact == nullptr) return {};
-    const auto found =
-        std::find_if(given.begin(), given.end(), [&](const auto& entry) { return &entry.second == fact; });
+    const auto found = std::ranges::find_if(given, [&](const auto& entry) { return &entry.second == fact; });
     check_constant(found->first, constraint);
     return {.constant = *fact};
   }

@@ -101,7 +101,7 @@ std::optional<Sweep> prepare_sweep(const std::filesystem::path& file, std::span<
 
 std::string row_head(const Sweep& sweep, std::size_t point) {
   JsonWriter json;
-  json.begin_object().field("schema", "stagecraft.sweep/1").field("sweep", std::string_view(sweep.hash));
+  json.begin_object().field("schema", "stagecraft.sweep/1").field("sweep", sweep.hash);
   json.field("point", point).field("points", sweep.points.size()).key("vary").begin_object();
   for (const Assignment& assignment : sweep.points.assignments(point))
     write_json(json.key(assignment.path), assignment.value);

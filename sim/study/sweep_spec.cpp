@@ -50,10 +50,10 @@ class AxisReader {
       : entry_(entry), sampled_(sampled), diagnostics_(diagnostics) {}
 
   std::optional<SweepAxis> read() {
-    const std::size_t before = diagnostics_.error_count();
+    const ErrorWatch watch(diagnostics_);
     axis_.where = entry_.where;
     axis_.paths = split_paths(entry_.key);
-    if (std::find(axis_.paths.begin(), axis_.paths.end(), "") != axis_.paths.end())
+    if (std::ranges::find(axis_.paths, "") != axis_.paths.end())
       error(entry_.where, "bad-path", "a path is empty", "write path.to.key, or several with commas between");
     const YamlNode& value = entry_.value;
     switch (value.kind) {
@@ -72,7 +72,7 @@ class AxisReader {
         error(value.where, "no-value", "has no values", "write a list: [1, 2, 4]");
         break;
     }
-    if (diagnostics_.error_count() != before) return std::nullopt;
+    if (!watch.clean()) return std::nullopt;
     return std::move(axis_);
   }
 
@@ -108,7 +108,7 @@ class AxisReader {
       return error(entry_.value.where, "wrong-kind", "a range is of one path", "write a list of lists");
     YamlMap map(&entry_.value, "vary." + entry_.key, entry_.value.where, diagnostics_);
     const std::array<std::string, 2> kScales{"linear", "log"};
-    const std::size_t before = diagnostics_.error_count();
+    const ErrorWatch watch(diagnostics_);
     const std::string from = map.text("from"), to = map.text("to");
     const bool logarithmic = map.choice("scale", kScales, 0) == 1;
     const Limits<std::int64_t> count{.min = 1, .max = kMostChoices, .fallback = 0};
@@ -116,7 +116,7 @@ class AxisReader {
     const Figure step = read_step(map);
     const double factor = map.number("factor", {.fallback = 0});
     map.finish();
-    if (diagnostics_.error_count() != before) return;
+    if (!watch.clean()) return;
     const std::optional<SweepRange> range = make_range(map, from, to, logarithmic || map.has("factor"));
     if (!range) return;
     const int ways = static_cast<int>(map.has("points")) + static_cast<int>(map.has("step")) +
@@ -229,9 +229,9 @@ class SweepReader {
   }
 
   std::optional<SweepSpec> read(std::span<const std::string> overrides) {
-    const std::size_t before = diagnostics_.error_count();
+    const ErrorWatch watch(diagnostics_);
     const std::int64_t schema = root_.integer("stagecraft");
-    if (diagnostics_.error_count() == before && schema != 1)
+    if (watch.clean() && schema != 1)
       root_.error("stagecraft", "unknown-schema", fmt::format("schema {} is not known", schema),
                   "this program reads schema 1");
     spec_.name = root_.name("name", file_.stem().string());
@@ -240,9 +240,9 @@ class SweepReader {
     read_axes();
     read_where();
     root_.finish();
-    if (diagnostics_.error_count() != before) return std::nullopt;
+    if (!watch.clean()) return std::nullopt;
     apply_overrides(spec_.base, overrides, library_, diagnostics_);
-    if (diagnostics_.error_count() != before) return std::nullopt;
+    if (!watch.clean()) return std::nullopt;
     return std::move(spec_);
   }
 

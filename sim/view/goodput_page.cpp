@@ -7,23 +7,11 @@
 #include "sim/view/page.hpp"
 
 namespace stagecraft {
-namespace {
-
-void write_list(JsonWriter& json, const char* name, const std::vector<std::string>& lines) {
-  json.key(name).begin_array();
-  for (const std::string& line : lines) json.value(line);
-  json.end_array();
-}
-
-}  // namespace
-
 std::string html_page(const GoodputPage& page) {
   JsonWriter json;
-  json.begin_object().field("kind", "goodput").field("title", std::string_view(page.title));
-  json.field("command", std::string_view(page.command)).field("version", std::string_view(page.version));
-  write_list(json, "names", page.names);
-  write_list(json, "refused", page.refused);
-  json.key("headlines").begin_array();
+  json.begin_object().field("kind", "goodput").field("title", page.title);
+  json.field("command", page.command).field("version", page.version);
+  json.field("names", page.names).field("refused", page.refused).key("headlines").begin_array();
   for (const GoodputReport& report : page.reports) json.value(report.headline);
   json.end_array().end_object();
   std::string head = json.str();

@@ -14,8 +14,7 @@ namespace {
 
 // The category that most of its time is of.
 Category main_category(const Label& label) {
-  const auto most = std::max_element(label.parts.begin(), label.parts.end(),
-                                     [](const TaskPart& a, const TaskPart& b) { return a.time < b.time; });
+  const auto most = std::ranges::max_element(label.parts, {}, &TaskPart::time);
   return most == label.parts.end() ? Category::kOther : static_cast<Category>(most->category);
 }
 

@@ -19,8 +19,7 @@ Tasks begun_on(std::size_t resource, const Program& program, const Timeline& tim
   tasks.reserve(end - begin);
   for (std::uint32_t t = begin; t < end; ++t) {
     const TaskId task(t);
-    const bool begun = !timeline.stall || !std::binary_search(timeline.stall->waiting.begin(),
-                                                              timeline.stall->waiting.end(), task);
+    const bool begun = !timeline.stall || !std::ranges::binary_search(timeline.stall->waiting, task);
     if (begun) tasks.push_back(task);
   }
   return tasks;
@@ -28,7 +27,7 @@ Tasks begun_on(std::size_t resource, const Program& program, const Timeline& tim
 
 // Rows of tasks that may overlap.
 std::vector<Tasks> spread(Tasks tasks, const Timeline& timeline) {
-  std::sort(tasks.begin(), tasks.end(), [&](TaskId a, TaskId b) {
+  std::ranges::sort(tasks, [&](TaskId a, TaskId b) {
     return std::pair(timeline.start[a], a) < std::pair(timeline.start[b], b);
   });
   using Busy = std::pair<Duration, std::size_t>;  // until when, which row
@@ -76,7 +75,7 @@ std::vector<Lane> lanes_of(const Program& program, const Timeline& timeline) {
                        .tasks = std::move(rows[i])});
     }
   }
-  std::stable_sort(lanes.begin(), lanes.end(), [](const Lane& a, const Lane& b) { return a.rank < b.rank; });
+  std::ranges::stable_sort(lanes, {}, &Lane::rank);
   return lanes;
 }
 

@@ -23,9 +23,7 @@ std::vector<std::vector<MemoryStep>> memory_steps(const Program& program, const 
   std::vector<std::vector<Change>> changes(ranks);
   for (std::size_t i = 0; i < program.memory.size(); ++i) {
     const MemoryDelta& delta = program.memory[i];
-    if (timeline.stall &&
-        std::binary_search(timeline.stall->waiting.begin(), timeline.stall->waiting.end(), delta.task))
-      continue;
+    if (timeline.stall && std::ranges::binary_search(timeline.stall->waiting, delta.task)) continue;
     const Resource& resource = program.resources[program.resource_of(delta.task)];
     std::vector<Change>& of_rank = changes[static_cast<std::size_t>(resource.rank)];
     if (delta.at_start != Bytes(0)) of_rank.push_back({timeline.start[delta.task], true, i, delta.at_start});
@@ -33,7 +31,7 @@ std::vector<std::vector<MemoryStep>> memory_steps(const Program& program, const 
   }
   std::vector<std::vector<MemoryStep>> steps(ranks);
   for (std::size_t rank = 0; rank < ranks; ++rank) {
-    std::sort(changes[rank].begin(), changes[rank].end());
+    std::ranges::sort(changes[rank]);
     Bytes held;
     for (const Change& change : changes[rank])
       steps[rank].push_back({.time = change.time, .held = held += change.bytes});

@@ -107,7 +107,7 @@ class Packer {
       if (gap.exposed_from < gap.end)
         slices.push_back({.start = gap.exposed_from, .end = gap.end, .label = exposed_label(*gap.waits_for)});
     }
-    std::sort(slices.begin(), slices.end(), [](const Slice& a, const Slice& b) { return a.start < b.start; });
+    std::ranges::sort(slices, {}, &Slice::start);
     return slices;
   }
 

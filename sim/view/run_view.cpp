@@ -36,7 +36,7 @@ std::string label_name(const PackedLabel& label, const Program& program) {
 
 void write_label(JsonWriter& json, const PackedLabel& packed, const Viewed& viewed) {
   const Program& program = viewed.simulation.program;
-  json.begin_object().field("name", std::string_view(label_name(packed, program)));
+  json.begin_object().field("name", label_name(packed, program));
   json.field("paint", static_cast<int>(paint_of(packed, program)));
   json.field("time_ns", packed.time.count()).field("micro_batches", packed.micro_batches);
   if (packed.kind == SliceKind::kTask) {
@@ -51,8 +51,8 @@ void write_label(JsonWriter& json, const PackedLabel& packed, const Viewed& view
     json.end_array();
     const std::string holds = stage_text(label, viewed.scenario, viewed.plan());
     const std::string shape = shape_text(label, viewed.scenario, viewed.plan());
-    if (!holds.empty()) json.field("holds", std::string_view(holds));
-    if (!shape.empty()) json.field("shape", std::string_view(shape));
+    if (!holds.empty()) json.field("holds", holds);
+    if (!shape.empty()) json.field("shape", shape);
     const ByProvenance known =
         provenance_of(label, viewed.simulation.prices, viewed.simulation.prepared.plan);
     json.key("provenance").begin_array();
@@ -65,29 +65,27 @@ void write_label(JsonWriter& json, const PackedLabel& packed, const Viewed& view
 
 void write_timeline(JsonWriter& json, const Viewed& viewed, std::size_t room) {
   const PackedTimeline packed = pack_timeline(viewed.simulation.program, viewed.simulation.timeline, room);
-  const Duration end =
-      *std::max_element(viewed.simulation.timeline.end.begin(), viewed.simulation.timeline.end.end());
+  const Duration end = *std::ranges::max_element(viewed.simulation.timeline.end);
   json.key("timeline")
       .begin_object()
       .field("end_ns", std::max(end, viewed.simulation.timeline.makespan).count());
-  json.field("ranks", packed.ranks).field("shown_ranks", packed.shown_ranks).key("names").begin_array();
-  for (const std::string& name : rank_names(viewed.simulation.program, viewed.plan().pipeline))
-    json.value(name);
-  json.end_array().key("labels").begin_array();
+  json.field("ranks", packed.ranks)
+      .field("shown_ranks", packed.shown_ranks)
+      .field("names", rank_names(viewed.simulation.program, viewed.plan().pipeline))
+      .key("labels")
+      .begin_array();
   for (const PackedLabel& label : packed.labels) write_label(json, label, viewed);
   json.end_array().key("lanes").begin_array();
   for (const PackedLane& lane : packed.lanes)
     json.begin_object()
         .field("rank", lane.rank)
-        .field("name", std::string_view(lane.name))
+        .field("name", lane.name)
         .field("compute", lane.compute)
         .field("slices", lane.slices)
         .field("offset", lane.offset)
         .end_object();
-  json.end_array().field("slices", std::string_view(base64(packed.slices)));
-  json.field("path", std::string_view(base64(packed.path)))
-      .field("path_tasks", packed.path_tasks)
-      .end_object();
+  json.end_array().field("slices", base64(packed.slices));
+  json.field("path", base64(packed.path)).field("path_tasks", packed.path_tasks).end_object();
 }
 
 constexpr std::size_t kBins = 240;       // points of memory and links over time: pixels of a chart
@@ -123,11 +121,7 @@ void write_memory_over_time(JsonWriter& json, const Viewed& viewed) {
   const std::size_t ranks =
       std::min({steps.size(), viewed.simulation.report.memory.stages.size(), kMostCharts});
   json.key("held_bytes").begin_array();
-  for (std::size_t rank = 0; rank < ranks; ++rank) {
-    json.begin_array();
-    for (const std::int64_t bytes : highest(steps[rank], timeline.makespan)) json.value(bytes);
-    json.end_array();
-  }
+  for (std::size_t rank = 0; rank < ranks; ++rank) json.value(highest(steps[rank], timeline.makespan));
   json.end_array();
 }
 
@@ -158,18 +152,15 @@ std::string_view members(const JsonWriter& json) {
 
 void write_summary(JsonWriter& json, const Viewed& viewed) {
   const Report& report = viewed.simulation.report;
-  json.field("name", std::string_view(report.name)).field("headline", std::string_view(report.headline));
-  json.field("profile", std::string_view(report.profile))
-      .field("software", std::string_view(report.software));
-  json.field("timeline_hash", std::string_view(report.timeline_hash)).field("finishes", report.finishes());
+  json.field("name", report.name).field("headline", report.headline);
+  json.field("profile", report.profile).field("software", report.software);
+  json.field("timeline_hash", report.timeline_hash).field("finishes", report.finishes());
   const std::string yaml = to_yaml(viewed.scenario);
-  json.field("scenario_hash", std::string_view(StableHash().add(std::string_view(yaml)).hex()));
-  json.field("yaml", std::string_view(yaml)).key("assumed").begin_array();
-  for (const std::string& assumption : report.assumptions) json.value(assumption);
-  json.end_array().key("critical_path").begin_array();
+  json.field("scenario_hash", StableHash().add(std::string_view(yaml)).hex());
+  json.field("yaml", yaml).field("assumed", report.assumptions).key("critical_path").begin_array();
   for (const PathShare& share : report.critical_path)
     json.begin_array().value(share.name).value(share.time.count()).value(share.tasks).end_array();
-  json.end_array().field("memory_rule", std::string_view(report.memory.rule()));
+  json.end_array().field("memory_rule", report.memory.rule());
 }
 
 }  // namespace
@@ -177,7 +168,7 @@ void write_summary(JsonWriter& json, const Viewed& viewed) {
 std::string run_view(const Scenario& scenario, const Simulation& simulation, const RunViewOptions& options) {
   const Viewed viewed{scenario, simulation};
   JsonWriter json;
-  json.begin_object().field("title", std::string_view(options.title));
+  json.begin_object().field("title", options.title);
   write_summary(json, viewed);
   write_memory_over_time(json, viewed);
   write_links_over_time(json, viewed);
@@ -188,14 +179,9 @@ std::string run_view(const Scenario& scenario, const Simulation& simulation, con
 
 std::string html_page(const RunPage& page) {
   JsonWriter json;
-  json.begin_object().field("kind", "run").field("title", std::string_view(page.title));
-  json.field("command", std::string_view(page.command)).field("version", std::string_view(page.version));
-  for (const auto& [name, lines] : {std::pair("words", &page.words), std::pair("refused", &page.refused)}) {
-    json.key(name).begin_array();
-    for (const std::string& line : *lines) json.value(line);
-    json.end_array();
-  }
-  json.end_object();
+  json.begin_object().field("kind", "run").field("title", page.title);
+  json.field("command", page.command).field("version", page.version);
+  json.field("words", page.words).field("refused", page.refused).end_object();
   return html_page(PageContent{
       .title = page.title, .json = fmt::format("{{{},\"runs\":[{}]}}", members(json), join(page.runs, ","))});
 }

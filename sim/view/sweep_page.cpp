@@ -33,12 +33,12 @@ void SweepPage::add(const RowDocument& row) {
 std::string SweepPage::html(const std::string& title, const std::string& command,
                             const std::string& version) const {
   JsonWriter json;
-  json.begin_object().field("kind", "sweep").field("title", std::string_view(title));
-  json.field("command", std::string_view(command)).field("version", std::string_view(version));
+  json.begin_object().field("kind", "sweep").field("title", title);
+  json.field("command", command).field("version", version);
   json.field("points", points_).key("columns").begin_array();
   for (const RowColumn& column : columns_)
     json.begin_object()
-        .field("name", std::string_view(column.name))
+        .field("name", column.name)
         .field("varied", column.kind == RowColumn::Kind::kVaried)
         .end_object();
   json.end_array().end_object();

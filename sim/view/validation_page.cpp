@@ -7,7 +7,7 @@ namespace stagecraft {
 namespace {
 
 void write_point(JsonWriter& json, const ValidationPoint& point) {
-  json.begin_object().field("name", std::string_view(point.name));
+  json.begin_object().field("name", point.name);
   json.field("predicted_s", point.predicted).field("measured_s", point.measured);
   json.field("error", point.predicted / point.measured - 1).key("interval_90_s").begin_array();
   json.value(point.interval[0]).value(point.interval[1]).end_array();
@@ -19,14 +19,12 @@ void write_point(JsonWriter& json, const ValidationPoint& point) {
 
 std::string html_page(const ValidationPage& page) {
   JsonWriter json;
-  json.begin_object().field("kind", "validate").field("title", std::string_view(page.title));
-  json.field("command", std::string_view(page.command)).field("version", std::string_view(page.version));
-  json.key("skipped").begin_array();
-  for (const std::string& line : page.skipped) json.value(std::string_view(line));
-  json.end_array().key("sets").begin_array();
+  json.begin_object().field("kind", "validate").field("title", page.title);
+  json.field("command", page.command).field("version", page.version);
+  json.field("skipped", page.skipped).key("sets").begin_array();
   for (const ValidationSeries& set : page.sets) {
-    json.begin_object().field("name", std::string_view(set.name)).field("title", std::string_view(set.title));
-    json.field("profile", std::string_view(set.profile)).field("mape", set.mean_absolute);
+    json.begin_object().field("name", set.name).field("title", set.title);
+    json.field("profile", set.profile).field("mape", set.mean_absolute);
     json.field("bias", set.bias).field("median", set.median).key("rows").begin_array();
     for (const ValidationPoint& point : set.points) write_point(json, point);
     json.end_array().end_object();

@@ -3,22 +3,14 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include "base/yaml.hpp"
+#include "tests/file_content.hpp"
 
 namespace stagecraft {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string contents(const fs::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  std::ostringstream text;
-  text << stream.rdbuf();
-  return text.str();
-}
 
 // The keys that these files may use, one of each kind.
 void read(YamlMap in) {
@@ -43,7 +35,7 @@ void read(YamlMap in) {
 
 std::string said_about(const fs::path& file) {
   const std::string name = file.filename().string();
-  const std::string text = contents(file);
+  const std::string text = content_of(file);
   Diagnostics diagnostics;
   const auto root = parse_yaml(text, name, diagnostics);
   if (root) read(YamlMap(&*root, "", {.file = name, .line = 1, .column = 1}, diagnostics));
@@ -55,7 +47,7 @@ std::string said_about(const fs::path& file) {
 class BadYaml : public testing::TestWithParam<fs::path> {};
 
 TEST_P(BadYaml, IsRefusedInTheseWords) {
-  const std::string expected = contents(fs::path(GetParam()).replace_extension(".expected"));
+  const std::string expected = content_of(fs::path(GetParam()).replace_extension(".expected"));
   ASSERT_NE(expected, "") << "no golden beside " << GetParam();
   EXPECT_EQ(said_about(GetParam()), expected);
 }

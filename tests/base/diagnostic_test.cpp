@@ -55,6 +55,11 @@ TEST(Diagnostic, NeverPassesControlCharactersOn) {
   EXPECT_EQ(render({.path = "a\nb", .message = "\x1b[31m"}), "error: a\\nb: \\x1b[31m");
 }
 
+TEST(Diagnostic, IsPathAndMessageOnOneLine) {
+  EXPECT_EQ(one_line(pipeline_mistake()), "parallelism.pipeline: 7 stages do not divide model.layers = 96");
+  EXPECT_EQ(one_line({.message = "no such file"}), "no such file");
+}
+
 Diagnostic at(int line, const char* message) {
   return {.where = {.file = "f", .line = line}, .message = message};
 }
@@ -68,6 +73,25 @@ TEST(Diagnostics, AreSortedByPlaceAndKeepTheOrderOfArrivalThere) {
   for (const Diagnostic& item : all.sorted()) messages.push_back(item.message);
   EXPECT_EQ(messages, (std::vector<std::string>{"first", "second", "third"}));
   EXPECT_EQ(all.error_count(), 2u);
+}
+
+TEST(Diagnostics, HaveAFirstErrorBehindWarnings) {
+  Diagnostics all;
+  all.warning(at(1, "a warning"));
+  EXPECT_EQ(first_error(all.items()), nullptr);
+  all.error(at(2, "first"));
+  all.error(at(3, "second"));
+  EXPECT_EQ(first_error(all.items()), &all.items().at(1));
+}
+
+TEST(ErrorWatch, IsCleanUntilAnErrorComes) {
+  Diagnostics all;
+  all.error(at(1, "before"));
+  const ErrorWatch watch(all);
+  all.warning(at(2, "a warning"));
+  EXPECT_TRUE(watch.clean());
+  all.error(at(3, "an error"));
+  EXPECT_FALSE(watch.clean());
 }
 
 TEST(Diagnostics, AreTakenFromOthersAsTheyCame) {

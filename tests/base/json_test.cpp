@@ -7,6 +7,9 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "base/check.hpp"
 
@@ -31,6 +34,13 @@ TEST(JsonWriter, KeepsTheOrderOfKeys) {
       .field("last", std::size_t{7})
       .end_object();
   EXPECT_EQ(json.str(), R"({"z":1,"a":true,"list":[1.5,null,"x",{}],"last":7})");
+}
+
+TEST(JsonWriter, WritesAVectorAsAnArray) {
+  JsonWriter json;
+  json.begin_object().field("words", std::vector<std::string>{"a", "b"}).field("none", std::vector<int>());
+  json.field("rows", std::vector<std::vector<Bytes>>{{Bytes(1), Bytes(2)}, {}}).end_object();
+  EXPECT_EQ(json.str(), R"({"words":["a","b"],"none":[],"rows":[[1,2],[]]})");
 }
 
 TEST(JsonWriter, WritesTimesInSecondsAndBytesAsCounts) {

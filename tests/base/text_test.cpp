@@ -78,6 +78,9 @@ TEST(Counted, HasTheNounInItsNumber) {
   EXPECT_EQ(counted(1, "micro-batch"), "1 micro-batch");
   EXPECT_EQ(counted(0, "micro-batch"), "0 micro-batches");
   EXPECT_EQ(counted(8, "stage"), "8 stages");
+  EXPECT_EQ(counted_thousands(1024, "GPU"), "1,024 GPUs");
+  EXPECT_EQ(counted_thousands(1, "GPU"), "1 GPU");
+  EXPECT_EQ(plural(2, "switch"), "switches");
 }
 
 TEST(Trimmed, LosesBlanksAtEitherEnd) {

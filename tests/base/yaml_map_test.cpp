@@ -153,6 +153,15 @@ TEST(YamlMap, KnowsItsChoices) {
                    "t.yaml:3:4: error: c: 'eager' is not known here\n  hint: one of flash, unfused"}));
 }
 
+TEST(YamlMap, ReadsAnEnumerationByTheNamesOfItsValues) {
+  enum class Attention { kFlash, kUnfused };
+  constexpr std::string_view kNames[] = {"flash", "unfused"};
+  Reading in("a: unfused\n");
+  EXPECT_EQ(in.map.choose<Attention>("a", kNames), Attention::kUnfused);
+  EXPECT_EQ(in.map.choose("absent", kNames, Attention::kUnfused), Attention::kUnfused);
+  EXPECT_EQ(in.messages(), Lines());
+}
+
 TEST(YamlMap, SaysWhereAnAliasedValueComesFrom) {
   Reading in("a: &x fast\nb: *x\n");
   (void)in.map.text("a");

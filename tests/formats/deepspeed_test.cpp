@@ -3,11 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
 #include <initializer_list>
-#include <iterator>
 #include <string>
 
+#include "tests/file_content.hpp"
 #include "tests/formats/import_probe.hpp"
 
 namespace stagecraft {
@@ -20,8 +19,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 std::string sample(const std::string& name) {
-  std::ifstream in(std::string(STAGECRAFT_SOURCE_DIR) + "/tests/data/" + name);
-  return {std::istreambuf_iterator<char>(in), {}};
+  return content_of(STAGECRAFT_SOURCE_DIR "/tests/data/" + name);
 }
 
 Import import_text(const std::string& text, const ImportRequest& request = {},

@@ -11,11 +11,11 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
-#include <sstream>
 #include <string>
 
 #include "formats/hf_tables.hpp"
 #include "models/load_model.hpp"
+#include "tests/file_content.hpp"
 
 namespace stagecraft {
 namespace {
@@ -26,13 +26,6 @@ const fs::path kRoot = STAGECRAFT_SOURCE_DIR;
 const fs::path kSamples = kRoot / "tests/data/hf_config";
 const fs::path kGolden = kRoot / "tests/formats/hf_golden";
 const fs::path kBad = kRoot / "tests/formats/hf_bad";
-
-std::string content_of(const fs::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  std::ostringstream text;
-  text << stream.rdbuf();
-  return text.str();
-}
 
 std::string messages(const Diagnostics& diagnostics) {
   std::string text;

@@ -3,13 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <iterator>
 #include <numeric>
 #include <string>
 #include <vector>
 
 #include "formats/megatron_flags.hpp"
+#include "tests/file_content.hpp"
 
 namespace stagecraft {
 namespace {
@@ -18,8 +17,7 @@ using testing::ElementsAre;
 using testing::IsEmpty;
 
 std::string sample(const std::string& name) {
-  std::ifstream in(std::string(STAGECRAFT_SOURCE_DIR) + "/tests/data/megatron/" + name);
-  return {std::istreambuf_iterator<char>(in), {}};
+  return content_of(STAGECRAFT_SOURCE_DIR "/tests/data/megatron/" + name);
 }
 
 MegatronArguments read(std::string_view text, const ShellDefines& defines = {}) {

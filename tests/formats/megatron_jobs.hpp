@@ -1,20 +1,18 @@
 // Samples and small jobs of Megatron-LM as the tests import them.
 #pragma once
 
-#include <fstream>
-#include <iterator>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include "formats/megatron.hpp"
+#include "tests/file_content.hpp"
 #include "tests/formats/import_probe.hpp"
 
 namespace stagecraft::testing_megatron {
 
 inline std::string sample(const std::string& name) {
-  std::ifstream in(std::string(STAGECRAFT_SOURCE_DIR) + "/tests/data/megatron/" + name);
-  return {std::istreambuf_iterator<char>(in), {}};
+  return content_of(STAGECRAFT_SOURCE_DIR "/tests/data/megatron/" + name);
 }
 
 // The definitions that a sample's own comments give: "# TP=8".

@@ -1,14 +1,11 @@
 // Topology files as tests import them.
 #pragma once
 
-#include <gtest/gtest.h>
-
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
 #include "formats/topology_file.hpp"
+#include "tests/file_content.hpp"
 #include "tests/formats/import_probe.hpp"
 
 namespace stagecraft {
@@ -22,9 +19,7 @@ inline Import import_of(const std::string& text, const TopologyRequest& request 
 }
 
 inline Import import_of_file(const std::string& file, const TopologyRequest& request = {}) {
-  std::ifstream in(std::string(STAGECRAFT_SOURCE_DIR "/tests/data/") + file, std::ios::binary);
-  EXPECT_TRUE(in) << file;
-  return import_of(std::string(std::istreambuf_iterator<char>(in), {}), request);
+  return import_of(content_of(STAGECRAFT_SOURCE_DIR "/tests/data/" + file), request);
 }
 
 }  // namespace stagecraft

@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <filesystem>
 #include <vector>
 
 #include "base/check.hpp"
 #include "calibrate/profile/tile_model.hpp"
+#include "tests/calibrate/shipped_profiles.hpp"
 
 namespace stagecraft {
 namespace {
@@ -52,14 +52,6 @@ HardwareProfile toy() {
   profile.attention.kernels = {toy_flash()};
   profile.relative_spread = {0.01, 0.02, 0.03, 0.04, 0.05};
   return profile;
-}
-
-HardwareProfile a100() {
-  Diagnostics diagnostics;
-  auto profile = load_profile(
-      std::filesystem::path(STAGECRAFT_SOURCE_DIR) / "calibrate/profiles/a100-sxm4-80gb.yaml", diagnostics);
-  diagnostics.throw_if_errors();
-  return *profile;
 }
 
 Op gemm(GemmShape shape, Bytes bytes = {}) {

@@ -1,14 +1,12 @@
 // docs/op-inventory.md names every operator that we emit.
 #include <gtest/gtest.h>
 
-#include <filesystem>
-#include <fstream>
 #include <set>
-#include <sstream>
 #include <string>
 #include <vector>
 
 #include "models/operators.hpp"
+#include "tests/file_content.hpp"
 #include "tests/models/op_lists.hpp"
 #include "tests/models/zoo.hpp"
 
@@ -92,11 +90,9 @@ TEST(OpInventory, NamesEveryOperator) {
       collect_model(model, shard, emitted);
     }
   }
-  std::ifstream file(std::filesystem::path(STAGECRAFT_SOURCE_DIR) / "docs" / "op-inventory.md");
-  std::stringstream text;
-  text << file.rdbuf();
+  const std::string text = content_of(STAGECRAFT_SOURCE_DIR "/docs/op-inventory.md");
   for (const std::string& name : emitted) {
-    EXPECT_NE(text.str().find("`" + name + "`"), std::string::npos) << name;
+    EXPECT_NE(text.find("`" + name + "`"), std::string::npos) << name;
   }
   EXPECT_FALSE(emitted.empty());
 }

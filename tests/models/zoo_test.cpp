@@ -6,10 +6,8 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <optional>
-#include <sstream>
 #include <string>
 #include <variant>
 #include <vector>
@@ -19,6 +17,7 @@
 #include "models/load_model.hpp"
 #include "models/model_spec.hpp"
 #include "models/operators.hpp"
+#include "tests/file_content.hpp"
 
 namespace stagecraft {
 namespace {
@@ -102,16 +101,14 @@ TEST(Zoo, HasOneFilePerModel) {
 }
 
 TEST(Zoo, PrintsItsParametersInItsReadme) {
-  std::ifstream file(kFolder / "README.md");
-  std::stringstream text;
-  text << file.rdbuf();
+  const std::string text = content_of(kFolder / "README.md");
   for (const auto& [name, parameters] : kParameters) {
     const std::string row = "| `" + name + "` | " + with_thousands(parameters) + " |";
-    EXPECT_NE(text.str().find(row), std::string::npos) << row;
+    EXPECT_NE(text.find(row), std::string::npos) << row;
   }
   for (const auto& [name, active] : kActive) {
     const std::string row = "| `" + name + "` | " + with_thousands(active);
-    EXPECT_NE(text.str().find(row), std::string::npos) << row;
+    EXPECT_NE(text.find(row), std::string::npos) << row;
   }
 }
 

@@ -1,6 +1,8 @@
 // Clusters and a profile with round numbers for the tests of topology/.
 #pragma once
 
+#include <cstdint>
+
 #include "calibrate/profile/hardware_profile.hpp"
 #include "topology/cluster.hpp"
 
@@ -8,6 +10,10 @@ namespace stagecraft::testing_topology {
 
 using namespace stagecraft::literals;
 using namespace std::chrono_literals;
+
+constexpr Bytes megabytes(std::int64_t n) {
+  return Bytes(n * 1'000'000);
+}
 
 // 8 GPUs with 100 GB/s of NVLink, 8 NICs of 10 GB/s, PCIe of 20 GB/s.
 inline NodeSpec round_node() {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "tests/calibrate/fit/published_tables.hpp"
+#include "tests/calibrate/shipped_profiles.hpp"
 #include "tests/topology/clusters.hpp"
 #include "topology/collective.hpp"
 #include "topology/load_cluster.hpp"
@@ -28,13 +29,6 @@ NodeSpec node_preset(const std::string& name) {
   SC_CHECK(root.has_value(), "a node preset can be read");
   YamlMap map(&*root, "", {}, diagnostics);
   return load_node(map);
-}
-
-HardwareProfile profile(const std::string& name) {
-  Diagnostics diagnostics;
-  auto loaded = load_profile(STAGECRAFT_SOURCE_DIR "/calibrate/profiles/" + name + ".yaml", diagnostics);
-  SC_CHECK(loaded.has_value(), "a profile can be read");
-  return *std::move(loaded);
 }
 
 // The fabrics of published curves, each alone on its machine; constants fitted on that curve (the three
@@ -136,7 +130,7 @@ void expect_rows(const std::vector<NamedCurve>& curves, const std::vector<Row>& 
     SCOPED_TRACE(row.id);
     const NamedCurve& curve = named(curves, row.id);
     Setting setting{round_cluster(curve.group.nodes, row.fabric, node_preset(row.node)),
-                    profile(row.profile)};
+                    profile_called(row.profile)};
     if (!row.nvls) drop_nvls(setting.profile);
     const Errors errors = errors_of(setting, curve, row.launches);
     EXPECT_LE(errors.mid, row.mid);

@@ -16,10 +16,6 @@ namespace {
 
 using namespace testing_topology;
 
-constexpr Bytes megabytes(std::int64_t n) {
-  return Bytes(n * 1'000'000);
-}
-
 // `ranks` GPUs of each of `nodes` nodes, from slot `first` on.
 std::vector<DeviceId> members(int nodes, int ranks, int first = 0) {
   std::vector<DeviceId> list;

@@ -19,10 +19,6 @@ constexpr std::array kKinds = {CollectiveKind::kAllReduce,     CollectiveKind::k
                                CollectiveKind::kReduceScatter, CollectiveKind::kAllToAll,
                                CollectiveKind::kBroadcast,     CollectiveKind::kSendReceive};
 
-constexpr Bytes megabytes(std::int64_t n) {
-  return Bytes(n * 1'000'000);
-}
-
 CollectiveCost cost(const Cluster& cluster, const GroupPlacement& group, CollectiveKind kind, Bytes size) {
   return collective_cost({cluster, round_profile(), gpu(0), group, kind, size});
 }

@@ -19,10 +19,6 @@ namespace {
 
 using namespace testing_topology;
 
-constexpr Bytes megabytes(std::int64_t n) {
-  return Bytes(n * 1'000'000);
-}
-
 std::vector<DeviceId> gpus(std::initializer_list<int> indices) {
   std::vector<DeviceId> list;
   for (const int index : indices) list.push_back(gpu(index));

@@ -76,17 +76,11 @@ void print_json(Session& session, const std::vector<Found>& found,
   JsonWriter json;
   json.begin_object().field("schema", "stagecraft.doctor/1").field("version", STAGECRAFT_VERSION);
   json.field("build", STAGECRAFT_BUILD);
-  for (const Found& item : found) {
-    json.key(item.what).begin_array();
-    for (const std::string& name : item.names) json.value(std::string_view(name));
-    json.end_array();
-  }
+  for (const Found& item : found) json.field(item.what, item.names);
   json.key("profiles").begin_array();
   for (const HardwareProfile& profile : profiles) {
-    json.begin_object()
-        .field("name", std::string_view(profile.name))
-        .field("date", std::string_view(profile.date));
-    json.field("device", std::string_view(profile.device.name)).end_object();
+    json.begin_object().field("name", profile.name).field("date", profile.date);
+    json.field("device", profile.device.name).end_object();
   }
   session.out << json.end_array().end_object().str() << '\n';
 }

@@ -57,8 +57,8 @@ int list_figures(const Scenario& scenario, const std::vector<Figure>& figures, c
   if (arguments.has("json")) {
     JsonWriter json;
     json.begin_object().field("schema", "stagecraft.explain/1");
-    json.field("scenario", std::string_view(scenario.source)).key("paths").begin_array();
-    for (const Figure& figure : figures) json.value(std::string_view(figure.path));
+    json.field("scenario", scenario.source).key("paths").begin_array();
+    for (const Figure& figure : figures) json.value(figure.path);
     session.out << with_origin(json.end_array().end_object().str(), scenario) << '\n';
     return kDone;
   }
@@ -89,13 +89,13 @@ std::string sensitivity_table(const std::vector<Sensitivity>& results) {
 void write_sensitivities(JsonWriter& json, const std::vector<Sensitivity>& results) {
   json.key("sensitivities").begin_array();
   for (const Sensitivity& result : results) {
-    json.begin_object().field("input", std::string_view(result.input));
-    json.field("change", std::string_view(result.change)).key("value");
+    json.begin_object().field("input", result.input);
+    json.field("change", result.change).key("value");
     result.value ? write(json, *result.value) : static_cast<void>(json.null());
     json.key("difference");
     result.difference ? json.value(*result.difference) : json.null();
     json.key("problem");
-    result.problem.empty() ? json.null() : json.value(std::string_view(result.problem));
+    result.problem.empty() ? json.null() : json.value(result.problem);
     json.end_object();
   }
   json.end_array();
@@ -116,7 +116,7 @@ void print_tree(const Asked& asked, const Explanation& tree, const Arguments& ar
   }
   JsonWriter json;
   json.begin_object().field("schema", "stagecraft.explain/1");
-  json.field("scenario", std::string_view(asked.scenario.source));
+  json.field("scenario", asked.scenario.source);
   write(json, tree, asked.depth);
   write_sensitivities(json, results);
   session.out << with_origin(json.end_object().str(), asked.scenario) << '\n';

@@ -97,9 +97,7 @@ void write_estimate(JsonWriter& json, const FujiiEstimate& estimate, Bytes capac
 
 void print_json(const Answer& answer, const Scenario& scenario, Session& session) {
   JsonWriter json;
-  json.begin_object()
-      .field("schema", "stagecraft.memory/1")
-      .field("scenario", std::string_view(answer.report.scenario));
+  json.begin_object().field("schema", "stagecraft.memory/1").field("scenario", answer.report.scenario);
   json.key("memory");
   write_memory(json, answer.report.memory);
   json.field("iteration_time_s", answer.report.iteration_time);
@@ -109,17 +107,13 @@ void print_json(const Answer& answer, const Scenario& scenario, Session& session
   }
   json.key("what_ifs").begin_array();
   for (const WhatIf& what_if : answer.what_ifs) {
-    json.begin_object().key("set").begin_array();
-    for (const std::string& change : what_if.change) json.value(std::string_view(change));
-    json.end_array().field("peak_bytes", what_if.peak);
+    json.begin_object().field("set", what_if.change).field("peak_bytes", what_if.peak);
     if (what_if.on_host > Bytes(0)) json.field("host_bytes", what_if.on_host);
     json.field("verdict", name_of(what_if.verdict))
         .field("iteration_time_s", what_if.iteration_time)
         .end_object();
   }
-  json.end_array().key("warnings").begin_array();
-  for (const std::string& warning : answer.report.warnings) json.value(std::string_view(warning));
-  json.end_array().end_object();
+  json.end_array().field("warnings", answer.report.warnings).end_object();
   session.out << with_origin(json.str(), scenario) << '\n';
 }
 
@@ -172,15 +166,12 @@ int print_fujii(const Scenario& scenario, const Arguments& arguments, Session& s
     JsonWriter json;
     json.begin_object()
         .field("schema", "stagecraft.memory/1")
-        .field("scenario", std::string_view(scenario.source))
+        .field("scenario", scenario.source)
         .field("model", "fujii")
         .key("fujii");
     write_estimate(json, *estimate, ledger.capacity);
-    json.key("not_read").begin_array();
-    for (const std::string& key : not_read) json.value(std::string_view(key));
-    json.end_array().key("warnings").begin_array();
-    for (const Diagnostic& warning : scenario.warnings)
-      json.value(std::string_view(warning.path + ": " + warning.message));
+    json.field("not_read", not_read).key("warnings").begin_array();
+    for (const Diagnostic& warning : scenario.warnings) json.value(one_line(warning));
     json.end_array().end_object();
     session.out << with_origin(json.str(), scenario) << '\n';
   } else {

@@ -46,9 +46,7 @@ std::vector<Duration> work_of(const Program& program, const Timeline& timeline) 
 std::string in_json(const Program& program, const Timeline& timeline, const std::vector<Duration>& work) {
   JsonWriter json;
   json.begin_object().field("schema", "stagecraft.replay/1").field("makespan_s", timeline.makespan);
-  json.field("tasks", program.task_count()).field("ranks", work.size()).key("busy_s").begin_array();
-  for (const Duration busy : work) json.value(busy);
-  json.end_array().end_object();
+  json.field("tasks", program.task_count()).field("ranks", work.size()).field("busy_s", work).end_object();
   return json.str() + "\n";
 }
 

@@ -107,9 +107,7 @@ int check_command(const Arguments& arguments, Session& session) {
     const ParallelPlan& plan = prepared->plan;
     if (arguments.has("json")) {
       JsonWriter json;
-      json.begin_object()
-          .field("schema", "stagecraft.check/1")
-          .field("scenario", std::string_view(scenario.source));
+      json.begin_object().field("schema", "stagecraft.check/1").field("scenario", scenario.source);
       json.field("ok", true)
           .field("gpus", plan.gpus())
           .field("tensor", plan.tensor)
@@ -119,8 +117,7 @@ int check_command(const Arguments& arguments, Session& session) {
           .field("expert_tensor", plan.expert_tensor);
       json.field("data", plan.data).field("micro_batches", plan.micro_batches);
       json.key("warnings").begin_array();
-      for (const Diagnostic& warning : scenario.warnings)
-        json.value(std::string_view(warning.path + ": " + warning.message));
+      for (const Diagnostic& warning : scenario.warnings) json.value(one_line(warning));
       json.end_array().end_object();
       own.out << with_origin(json.str(), scenario) << '\n';
     } else {

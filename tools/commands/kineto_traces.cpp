@@ -37,9 +37,9 @@ std::optional<MeasuredTrace> load_measured_trace(const std::string& file, const 
   const std::string name = place_name(file);
   std::optional<KinetoTrace> trace;
   Diagnostics here;  // of a damaged file zlib knows more than the reader of its text
-  const std::size_t before = diagnostics.error_count();
+  const ErrorWatch watch(diagnostics);
   with_trace_stream(file, diagnostics, [&](std::istream& in) { trace = read_kineto(in, name, here); });
-  if (diagnostics.error_count() != before) return std::nullopt;
+  if (!watch.clean()) return std::nullopt;
   diagnostics.add_all(here);
   if (!trace) return std::nullopt;
   std::optional<std::vector<std::int32_t>> steps = measured_steps(*trace, asked, name, diagnostics);
@@ -53,7 +53,7 @@ std::string steps_text(const MeasuredTrace& measured) {
     numbers.push_back(std::to_string(measured.trace.steps[static_cast<std::size_t>(step)].number));
   if (numbers.size() == 1 && numbers.front() == "-1") return "all of it";
   const std::size_t left = measured.trace.steps.size() - numbers.size();
-  return fmt::format("step{} {}{}", numbers.size() == 1 ? "" : "s", join(numbers, ", "),
+  return fmt::format("{} {}{}", plural(std::ssize(numbers), "step"), join(numbers, ", "),
                      left == 0 ? "" : fmt::format(" ({} left out)", left));
 }
 

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <utility>
 
@@ -45,11 +44,9 @@ void write(const Arguments& arguments, const std::string& page) {
   diagnostics.throw_if_errors();
 }
 
-std::string first_error(const std::vector<Diagnostic>& diagnostics) {
-  const auto error = std::find_if(diagnostics.begin(), diagnostics.end(),
-                                  [](const Diagnostic& d) { return d.severity == Severity::kError; });
-  if (error == diagnostics.end()) return "cannot run";
-  return error->path.empty() ? error->message : error->path + ": " + error->message;
+std::string refusal_of(const std::vector<Diagnostic>& diagnostics) {
+  const Diagnostic* error = first_error(diagnostics);
+  return error == nullptr ? "cannot run" : one_line(*error);
 }
 
 // "schedule: gpipe, 1f1b": what a page of variants is about.
@@ -132,7 +129,7 @@ void write_page(const Arguments& arguments, const Comparison& comparison) {
       page.runs.push_back(run_view(*outcome.scenario, simulate_in_full(*outcome.scenario),
                                    {.title = names.spoken(i), .room = room}));
     else
-      page.refused.push_back(names.spoken(i) + ": " + first_error(outcome.diagnostics));
+      page.refused.push_back(names.spoken(i) + ": " + refusal_of(outcome.diagnostics));
   }
   if (page.runs.empty())
     throw UsageError("no variant can run: there is nothing for a page", "their reasons are above");
@@ -163,7 +160,7 @@ void write_page(const Arguments& arguments, const GoodputComparison& comparison)
       page.reports.push_back(*outcome.report);
       page.names.push_back(names[i]);
     } else {
-      page.refused.push_back(names[i] + ": " + first_error(outcome.diagnostics));
+      page.refused.push_back(names[i] + ": " + refusal_of(outcome.diagnostics));
     }
   }
   write(arguments, html_page(page));

@@ -116,12 +116,6 @@ std::string only_where(const Reference& reference, const ReferenceKey& key) {
   return "";
 }
 
-std::string cell(std::string text) {
-  for (std::size_t at = text.find('|'); at != std::string::npos; at = text.find('|', at + 2))
-    text.replace(at, 1, "\\|");
-  return text;
-}
-
 std::string row(DocumentKind kind, const Reference& reference, const ReferenceKey& key,
                 const std::string& name) {
   const KeyHelp* help = find_help(kind, key.path);
@@ -129,8 +123,8 @@ std::string row(DocumentKind kind, const Reference& reference, const ReferenceKe
   if (const std::string only = only_where(reference, key); !only.empty())
     meaning = fmt::format("{} ({})", meaning, only);
   const std::string fallback = is_required(kind, key) ? "**required**" : fallback_of(kind, key);
-  return fmt::format("| `{}` | {} | {} | {} |\n", name, cell(types_of(help, key)), cell(fallback),
-                     cell(meaning));
+  return fmt::format("| `{}` | {} | {} | {} |\n", name, markdown_cell(types_of(help, key)),
+                     markdown_cell(fallback), markdown_cell(meaning));
 }
 
 // The keys of one mapping.

@@ -12,18 +12,13 @@ namespace {
 
 constexpr std::size_t kMostExplained = 12;
 
-constexpr std::string_view kPartWords[] = {"forward",
-                                           "backward",
-                                           "recompute",
-                                           "tensor communication",
-                                           "context communication",
-                                           "expert communication",
-                                           "pipeline communication",
-                                           "data communication",
-                                           "optimizer",
-                                           "bubble",
-                                           "other"};
-static_assert(std::size(kPartWords) == kCategoryCount);
+// "tensor communication" of tensor_comm.
+std::string part_name(Category part) {
+  std::string name(kCategoryNames[static_cast<std::size_t>(part)]);
+  constexpr std::string_view kComm = "_comm";
+  if (name.ends_with(kComm)) name.replace(name.size() - kComm.size(), kComm.size(), " communication");
+  return name;
+}
 
 std::string with_sign(Duration time) {
   return (time < Duration::zero() ? "-" : "+") + human(std::chrono::abs(time));
@@ -31,8 +26,7 @@ std::string with_sign(Duration time) {
 
 // "bubble -6.00 ms (100 %)": the share of the difference; without one where the whole is nothing.
 std::string part_words(const MovedPart& part, Duration whole) {
-  std::string words =
-      fmt::format("{} {}", kPartWords[static_cast<std::size_t>(part.part)], with_sign(part.difference()));
+  std::string words = fmt::format("{} {}", part_name(part.part), with_sign(part.difference()));
   if (whole != Duration::zero())
     words += fmt::format(" ({:.0f} %)", 100 * static_cast<double>(part.difference().count()) /
                                             static_cast<double>(whole.count()));

@@ -143,11 +143,11 @@ std::string render_json(const Comparison& comparison, std::size_t variant) {
   const std::optional<Report>& first = comparison.outcomes.front().report;
   JsonWriter json;
   json.begin_object();
-  if (!outcome.report) json.field("scenario", std::string_view(comparison.variants.at(variant).file));
+  if (!outcome.report) json.field("scenario", comparison.variants.at(variant).file);
   if (!outcome.missed.empty()) write_reasons(json, outcome.missed);
   json.key("vary").begin_object();
   for (std::size_t i = 0; i < comparison.paths.size(); ++i)
-    json.field(comparison.paths[i], std::string_view(comparison.variants.at(variant).values.at(i)));
+    json.field(comparison.paths[i], comparison.variants.at(variant).values.at(i));
   json.end_object().key("relative_time");
   if (const std::optional<double> relative = comparison.relative_time(variant))
     json.value(*relative);

@@ -20,17 +20,15 @@ namespace {
 
 constexpr const char* kNone = "–";
 
-const Diagnostic& first_error(const Outcome& outcome) {
-  const auto found = std::find_if(outcome.diagnostics.begin(), outcome.diagnostics.end(),
-                                  [](const Diagnostic& d) { return d.severity == Severity::kError; });
-  SC_CHECK(found != outcome.diagnostics.end(), "what cannot run has a reason");
-  return *found;
-}
-
 // "schedule: '2f2b' is not a known schedule (did you mean '1f1b'?)".
 std::string words_of(const Diagnostic& error) {
-  const std::string hint = error.hint.empty() ? "" : " (" + error.hint + ")";
-  return fmt::format("{}{}{}{}", error.path, error.path.empty() ? "" : ": ", error.message, hint);
+  return one_line(error) + (error.hint.empty() ? "" : " (" + error.hint + ")");
+}
+
+std::string reason_of(const Outcome& outcome) {
+  const Diagnostic* error = first_error(outcome.diagnostics);
+  SC_CHECK(error != nullptr, "what cannot run has a reason");
+  return words_of(*error);
 }
 
 std::string missed_words(const Outcome& outcome) {
@@ -162,7 +160,7 @@ class Table {
 
   [[nodiscard]] std::string on_gpus(std::size_t variant) const {
     const int gpus = comparison_.outcomes[variant].report->gpus;
-    return unlike_gpus() ? fmt::format(" on {} GPU{}", with_thousands(gpus), gpus == 1 ? "" : "s") : "";
+    return unlike_gpus() ? " on " + counted_thousands(gpus, "GPU") : "";
   }
 
   [[nodiscard]] static std::string memory(const Outcome& outcome) {
@@ -341,7 +339,7 @@ std::vector<std::string> reasons_of(const Comparison& comparison) {
     if (outcome.report)
       reasons.push_back(outcome.missed.empty() ? "" : name + " misses " + missed_words(outcome));
     else
-      reasons.push_back(name + " cannot run: " + words_of(first_error(outcome)));
+      reasons.push_back(name + " cannot run: " + reason_of(outcome));
   }
   return reasons;
 }

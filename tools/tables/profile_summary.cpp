@@ -151,8 +151,8 @@ std::string summary_json(const HardwareProfile& profile) {
   const Shares collectives = collectives_by_provenance(profile);
   JsonWriter json;
   json.begin_object().field("schema", "stagecraft.profile-summary/1");
-  json.field("name", std::string_view(profile.name)).field("device", std::string_view(profile.device.name));
-  json.field("date", std::string_view(profile.date)).key("provenance").begin_object();
+  json.field("name", profile.name).field("device", profile.device.name);
+  json.field("date", profile.date).key("provenance").begin_object();
   for (std::size_t i = 0; i < kProvenanceNames.size(); ++i) {
     json.key(kProvenanceNames[i]).begin_object().field("constants", constants[i]);
     json.field("gemm_rows", rows[i]).field("collectives", collectives[i]).end_object();
@@ -160,7 +160,7 @@ std::string summary_json(const HardwareProfile& profile) {
   json.end_object().key("gemm_error").begin_object();
   json.field("median", errors.median()).field("p95", errors.p95()).key("worst").begin_array();
   for (const RowError& row : errors.worst(5)) {
-    json.begin_object().field("row", std::string_view(row.row)).field("error", row.error).end_object();
+    json.begin_object().field("row", row.row).field("error", row.error).end_object();
   }
   json.end_array().end_object().end_object();
   return json.str();

@@ -133,9 +133,9 @@ void check_database(const DatabaseRequest& request, Diagnostics& diagnostics) {
 }
 
 std::unique_ptr<RowSink> open_database(const DatabaseRequest& request, Diagnostics& diagnostics) {
-  const std::size_t before = diagnostics.error_count();
+  const ErrorWatch watch(diagnostics);
   check_database(request, diagnostics);
-  if (diagnostics.error_count() != before) return nullptr;
+  if (!watch.clean()) return nullptr;
   const auto refuse = [&](std::string message) {
     diagnostics.error(refusal(request, "cannot-write", std::move(message)));
     return nullptr;

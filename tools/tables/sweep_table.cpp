@@ -47,10 +47,6 @@ std::map<std::string, std::string> shown_of(const std::set<std::string>& values)
   return shown;
 }
 
-std::string count(std::size_t n, const char* what) {
-  return fmt::format("{} {}{}", with_thousands(static_cast<std::int64_t>(n)), what, n == 1 ? "" : "s");
-}
-
 }  // namespace
 
 std::optional<std::string> SweepTable::add(const RowDocument& row) {
@@ -162,7 +158,10 @@ std::string SweepTable::rows(const std::vector<const Entry*>& best) const {
 std::string SweepTable::refusals() const {
   std::string out;
   for (const auto& [code, what] : refused_)
-    out += printable(fmt::format("{}: {}, first: {}", code, count(what.first, "point"), what.second)) + "\n";
+    out += printable(fmt::format("{}: {}, first: {}", code,
+                                 counted_thousands(static_cast<std::int64_t>(what.first), "point"),
+                                 what.second)) +
+           "\n";
   return out;
 }
 

@@ -339,7 +339,7 @@ std::string render_topology_json(const TopologyView& view) {
   JsonWriter json;
   json.begin_object()
       .field("schema", "stagecraft.topology/1")
-      .field("scenario", std::string_view(view.scenario.source))
+      .field("scenario", view.scenario.source)
       .field("nodes", sum.nodes);
   json.key("nvlink_domains");
   if (sum.domains != sum.nodes)

@@ -353,9 +353,9 @@ std::optional<PublishedSet> load_published(const std::filesystem::path& file, co
 }
 
 std::string first_reason(const Diagnostics& diagnostics) {
-  for (const Diagnostic& item : diagnostics.sorted())
-    if (item.severity == Severity::kError) return fmt::format("{}: {}", item.path, item.message);
-  return "refused";
+  const std::vector<Diagnostic> sorted = diagnostics.sorted();
+  const Diagnostic* error = first_error(sorted);
+  return error == nullptr ? "refused" : one_line(*error);
 }
 
 }  // namespace stagecraft

@@ -172,18 +172,10 @@ std::string render_plan(const OobleckPlan& plan) {
 
 namespace {
 
-void write_numbers(JsonWriter& json, std::string_view key, const std::vector<int>& numbers) {
-  json.key(key).begin_array();
-  for (const int number : numbers) json.value(number);
-  json.end_array();
-}
-
 void write_template(JsonWriter& json, const PipelineTemplate& made, int layers) {
   json.field("gpus_per_stage", made.gpus_per_stage);
-  write_numbers(json, "layers_per_stage", layers_per_stage(made.partition, layers));
-  json.key("stage_work_s").begin_array();
-  for (const Duration work : made.partition.work) json.value(work);
-  json.end_array();
+  json.field("layers_per_stage", layers_per_stage(made.partition, layers));
+  json.field("stage_work_s", made.partition.work);
 }
 
 void write_failure(JsonWriter& json, const PlannedFailure& row) {
@@ -201,7 +193,7 @@ void write_failure(JsonWriter& json, const PlannedFailure& row) {
     json.end_object();
   }
   json.end_array();
-  write_numbers(json, "nodes_of_pipelines", row.sizes);
+  json.field("nodes_of_pipelines", row.sizes);
   json.field("idle_nodes", row.idle)
       .field("runs", row.runs)
       .field("guarantee_kept", row.guarantee_kept)
@@ -231,8 +223,7 @@ void write_templates(JsonWriter& json, const OobleckPlan& plan) {
 void write_pipelines(JsonWriter& json, const OobleckPlan& plan) {
   json.key("pipelines").begin_array();
   for (const PlannedPipeline& row : plan.pipelines) {
-    json.begin_object();
-    write_numbers(json, "nodes", row.nodes);
+    json.begin_object().field("nodes", row.nodes);
     write_template(json, row.made, plan.layers);
     json.field("micro_batches", row.micro_batches).field("time_s", row.time).end_object();
   }
@@ -260,15 +251,14 @@ void write_plan(JsonWriter& json, const OobleckPlan& plan) {
   json.end_array();
   write_templates(json, plan);
   write_pipelines(json, plan);
-  write_numbers(json, "idle_nodes", plan.idle);
+  json.field("idle_nodes", plan.idle);
   json.key("failures").begin_array();
   for (const PlannedFailure& row : plan.failures) write_failure(json, row);
   json.end_array();
   json.key("fewer_nodes").begin_array();
   for (const PlannedCount& row : plan.counts) {
     json.begin_object().field("nodes", row.nodes).field("step_s", row.step).field("idle_nodes", row.idle);
-    write_numbers(json, "nodes_of_pipelines", row.sizes);
-    json.end_object();
+    json.field("nodes_of_pipelines", row.sizes).end_object();
   }
   json.end_array().end_object();
 }

@@ -14,16 +14,12 @@
 
 #include "calibrate/fit/attention_samples.hpp"
 #include "calibrate/profile/tile_model.hpp"
+#include "tests/calibrate/shipped_profiles.hpp"
 
 namespace stagecraft {
 namespace {
 
 using testing::HasSubstr;
-
-HardwareProfile a100() {
-  Diagnostics diagnostics;
-  return load_profile(STAGECRAFT_SOURCE_DIR "/calibrate/profiles/a100-sxm4-80gb.yaml", diagnostics).value();
-}
 
 // What load_profile() makes of a text; fails the test where it refuses.
 HardwareProfile read_back(const std::string& text) {

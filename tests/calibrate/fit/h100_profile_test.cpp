@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <optional>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -12,20 +11,10 @@
 #include "calibrate/profile/hardware_profile.hpp"
 #include "models/compute_cost.hpp"
 #include "tests/calibrate/fit/published_tables.hpp"
+#include "tests/calibrate/shipped_profiles.hpp"
 
 namespace stagecraft {
 namespace {
-
-HardwareProfile profile_of(const std::string& path) {
-  Diagnostics diagnostics;
-  std::optional<HardwareProfile> profile =
-      load_profile(STAGECRAFT_SOURCE_DIR "/calibrate/" + path, diagnostics);
-  EXPECT_TRUE(diagnostics.items().empty()) << render_json(diagnostics.items());
-  return profile.value();
-}
-HardwareProfile profile_called(const std::string& name) {
-  return profile_of("profiles/" + name + ".yaml");
-}
 
 // What the profile of the H100 was before we had samples, and is where they say nothing.
 HardwareProfile h100_base() {

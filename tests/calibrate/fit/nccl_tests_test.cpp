@@ -4,11 +4,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <sstream>
 #include <string>
 
 #include "base/yaml.hpp"
+#include "tests/file_content.hpp"
 
 namespace stagecraft {
 namespace {
@@ -17,10 +16,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 std::string text_of(const std::string& name) {
-  std::ifstream file(STAGECRAFT_SOURCE_DIR "/tests/data/nccl_tests/" + name);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
+  return content_of(STAGECRAFT_SOURCE_DIR "/tests/data/nccl_tests/" + name);
 }
 
 NcclRun run_of(const std::string& name) {

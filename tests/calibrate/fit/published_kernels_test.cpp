@@ -8,7 +8,6 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -17,21 +16,10 @@
 #include "calibrate/profile/hardware_profile.hpp"
 #include "models/compute_cost.hpp"
 #include "tests/calibrate/fit/published_tables.hpp"
+#include "tests/calibrate/shipped_profiles.hpp"
 
 namespace stagecraft {
 namespace {
-
-HardwareProfile profile_of(const std::string& path) {
-  Diagnostics diagnostics;
-  std::optional<HardwareProfile> profile =
-      load_profile(STAGECRAFT_SOURCE_DIR "/calibrate/" + path, diagnostics);
-  EXPECT_TRUE(diagnostics.items().empty()) << render_json(diagnostics.items());
-  return profile.value();
-}
-
-HardwareProfile profile_called(const std::string& name) {
-  return profile_of("profiles/" + name + ".yaml");
-}
 
 struct TimedOp {
   std::string row;
@@ -54,8 +42,7 @@ TimedOp simumax_row(const YamlNode& columns, const YamlNode& row, double peak) {
       if (columns.items[i].text == name) return &row.items[i];
     return nullptr;
   };
-  const std::int64_t m = extent(*of("M")), n = extent(*of("N")), k = extent(*of("K")),
-                     groups = extent(*of("ng"));
+  const std::int64_t m = count(*of("M")), n = count(*of("N")), k = count(*of("K")), groups = count(*of("ng"));
   const std::string& stage = of("stage")->text;
   const YamlNode* type = of("main_grad_dtype");
   const std::int64_t gradient = type != nullptr && type->text == "bf16" ? 2 : 4;
@@ -68,12 +55,12 @@ TimedOp simumax_row(const YamlNode& columns, const YamlNode& row, double peak) {
   }
   return {.row = std::to_string(groups) + " x " + std::to_string(m) + " x " + std::to_string(n) + " " + stage,
           .op = gemm_op(OpKind::kGroupedGemm, shape, bytes),
-          .seconds = flops_of(shape) / (peak * cell(*of("efficiency")))};
+          .seconds = flops_of(shape) / (peak * number(*of("efficiency")))};
 }
 
 // Every other row, from the second: the ones that the fit has not seen.
 std::vector<TimedOp> unseen_simumax_rows(const std::string& name, double peak) {
-  const YamlNode table = published_table(name);
+  const YamlNode table = published::table(name);
   const YamlNode& part = at(at(table, "ops"), "group_matmul");
   std::vector<TimedOp> rows;
   for (std::size_t i = 1; i < at(part, "rows").items.size(); i += 2)
@@ -82,18 +69,18 @@ std::vector<TimedOp> unseen_simumax_rows(const std::string& name, double peak) {
 }
 
 std::vector<TimedOp> deepgemm_rows(const std::string& section) {
-  const YamlNode table = published_table("gemm_rates");
+  const YamlNode table = published::table("gemm_rates");
   std::vector<TimedOp> rows;
   for (const YamlNode& row : at(table, section).items) {
     const bool grouped = row.find("groups") != nullptr;
-    const std::int64_t m = extent(at(row, grouped ? "m_per_group" : "m"));
-    const std::int64_t n = extent(at(row, "n")), k = extent(at(row, "k"));
-    const GemmShape shape{.m = m, .n = n, .k = k, .batch = grouped ? extent(at(row, "groups")) : 1};
+    const std::int64_t m = count(at(row, grouped ? "m_per_group" : "m"));
+    const std::int64_t n = count(at(row, "n")), k = count(at(row, "k"));
+    const GemmShape shape{.m = m, .n = n, .k = k, .batch = grouped ? count(at(row, "groups")) : 1};
     const std::int64_t bytes = m * k + n * k + 2 * m * n;
     rows.push_back(
         {.row = std::to_string(shape.batch) + " x " + std::to_string(m) + " x " + std::to_string(n),
          .op = gemm_op(grouped ? OpKind::kGroupedGemm : OpKind::kGemm, shape, bytes),
-         .seconds = flops_of(shape) / (1e12 * cell(at(row, "tflops")))});
+         .seconds = flops_of(shape) / (1e12 * number(at(row, "tflops")))});
   }
   return rows;
 }
@@ -172,16 +159,16 @@ TEST(PublishedKernels, GroupedFp8GemmsOfDeepGemmAreMetWithoutAConstantOfTheirOwn
 // in long runs, without the gaps that such a loop hides. Nothing was fitted on them.
 FitErrors errors_of_azure(const char* device, HardwareProfile profile, Precision precision) {
   profile.host.kernel_gap.value = {};
-  const YamlNode table = published_table("azure_nd");
+  const YamlNode table = published::table("azure_nd");
   const std::int64_t operand = precision == Precision::kFp8 ? 1 : 2;
   std::vector<TimedOp> rows;
   for (const YamlNode& row : at(at(at(table, "gemm"), device), "rows").items) {
-    const GemmShape shape{.m = extent(row.items[0]), .n = extent(row.items[1]), .k = extent(row.items[2])};
+    const GemmShape shape{.m = count(row.items[0]), .n = count(row.items[1]), .k = count(row.items[2])};
     const std::int64_t bytes = operand * (shape.m + shape.n) * shape.k + 2 * shape.m * shape.n;
     if (flops_of(shape) >= 1e11)
       rows.push_back({.row = std::to_string(shape.m) + " x " + std::to_string(shape.n),
                       .op = gemm_op(OpKind::kGemm, shape, bytes),
-                      .seconds = flops_of(shape) / (1e12 * cell(row.items[3]))});
+                      .seconds = flops_of(shape) / (1e12 * number(row.items[3]))});
   }
   return errors_of(profile, precision, rows);
 }
@@ -213,7 +200,7 @@ TEST(PublishedKernels, Fp8ProductsOfAzuresNodesAreForetold) {
 
 // FlashAttention-2 there: 2 x 8,192 tokens of 2,048, causal, forward and backward in one figure.
 TEST(PublishedKernels, AttentionOfAzuresNodesIsForetold) {
-  const YamlNode table = published_table("azure_nd");
+  const YamlNode table = published::table("azure_nd");
   FitErrors errors;
   for (const auto& [device, name] : {std::pair("a100", "a100-sxm4-80gb"), std::pair("h100", "h100-sxm5-80gb"),
                                      std::pair("h200", "h200-sxm-141gb")}) {
@@ -221,7 +208,7 @@ TEST(PublishedKernels, AttentionOfAzuresNodesIsForetold) {
     std::erase_if(profile.attention.kernels, [](const FlashKernel& kernel) { return kernel.name != "fa2"; });
     profile.attention.in_use = 0;
     const YamlNode& row = at(at(table, "attention"), device);
-    const std::int64_t size = extent(at(row, "head_size"));
+    const std::int64_t size = count(at(row, "head_size"));
     const AttentionShape shape{.batch = 2 * 2048 / size,
                                .queries = 8192,
                                .keys = 8192,
@@ -234,7 +221,7 @@ TEST(PublishedKernels, AttentionOfAzuresNodesIsForetold) {
       return to_seconds(compute_cost(profile, Precision::kBf16, op).time);
     };
     errors.add(device, seconds(OpKind::kFlashForward, square) + seconds(OpKind::kFlashBackward, 2.5 * square),
-               3.5 * square / 2 / (1e12 * cell(at(row, "tflops"))));
+               3.5 * square / 2 / (1e12 * number(at(row, "tflops"))));
   }
   EXPECT_EQ(errors.count(), 3u);
   EXPECT_LE(errors.quantile(1), 0.10) << errors.summary();
@@ -242,14 +229,14 @@ TEST(PublishedKernels, AttentionOfAzuresNodesIsForetold) {
 
 // BabelStream's copy: what training's kernels are said to reach of the data sheet lies within a tenth of it.
 TEST(PublishedKernels, CopiesOfAzuresNodesAreForetold) {
-  const YamlNode table = published_table("azure_nd");
+  const YamlNode table = published::table("azure_nd");
   FitErrors errors;
   for (const auto& [device, name] : {std::pair("a100", "a100-sxm4-80gb"), std::pair("h100", "h100-sxm5-80gb"),
                                      std::pair("h200", "h200-sxm-141gb")}) {
     const HardwareProfile profile = profile_called(name);
     const Op copy{.kind = OpKind::kMemory, .name = "copy", .bytes = Bytes(2'000'000'000)};
     errors.add(device, to_seconds(compute_cost(profile, Precision::kBf16, copy).time),
-               2e9 / (1e12 * cell(at(at(at(table, "stream"), device), "copy"))));
+               2e9 / (1e12 * number(at(at(at(table, "stream"), device), "copy"))));
   }
   EXPECT_EQ(errors.count(), 3u);
   EXPECT_LE(errors.quantile(1), 0.10) << errors.summary();

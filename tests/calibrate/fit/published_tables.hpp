@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <map>
-#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,39 +12,22 @@
 #include "base/yaml.hpp"
 #include "calibrate/fit/curve_fits.hpp"
 #include "calibrate/fit/gemm_fit.hpp"
+#include "tests/published_data.hpp"
 
 namespace stagecraft {
 
-inline YamlNode published_table(const std::string& name) {
-  Diagnostics diagnostics;
-  std::optional<YamlNode> node =
-      load_yaml_file(STAGECRAFT_SOURCE_DIR "/calibrate/published/data/" + name + ".yaml", diagnostics);
-  SC_CHECK(node.has_value(), "a published table cannot be read");
-  return *std::move(node);
-}
-
-inline double cell(const YamlNode& node) {
-  return parse_number(node.text).value();
-}
-
-inline const YamlNode& at(const YamlNode& node, std::string_view key) {
-  const YamlNode* found = node.find(key);
-  SC_CHECK(found != nullptr, "a published table lacks a key");
-  return *found;
-}
-
-inline std::int64_t extent(const YamlNode& node) {
-  return parse_integer(node.text).value();
-}
+using published::at;
+using published::count;
+using published::number;
 
 // OpenXLA: m, n, k and TFLOP/s in bf16 of stand-alone calls.
 inline std::vector<GemmPoint> xla_gemms(const std::string& name) {
   std::vector<GemmPoint> points;
-  const YamlNode table = published_table(name);
+  const YamlNode table = published::table(name);
   for (const YamlNode& row : at(table, "rows").items) {
-    const GemmSize size{.m = extent(row.items[0]), .n = extent(row.items[1]), .k = extent(row.items[2])};
+    const GemmSize size{.m = count(row.items[0]), .n = count(row.items[1]), .k = count(row.items[2])};
     const double flops = 2.0 * static_cast<double>(size.m * size.n * size.k);
-    points.push_back({.size = size, .seconds = flops / (cell(row.items[3]) * 1e12)});
+    points.push_back({.size = size, .seconds = flops / (number(row.items[3]) * 1e12)});
   }
   return points;
 }
@@ -69,16 +51,16 @@ inline GemmDevice h100() {  // data sheet; 0.85 of it is what the grid of docs/c
 // SimuMax: m, k, n, layout, -, -, share of 312 TFLOP/s of kernels on an A100-PCIe.
 inline std::vector<GemmPoint> simumax_a100_gemms() {
   std::vector<GemmPoint> points;
-  const YamlNode table = published_table("simumax_efficiency_a100_pcie");
+  const YamlNode table = published::table("simumax_efficiency_a100_pcie");
   for (const YamlNode& row : at(at(at(table, "ops"), "matmul"), "rows").items) {
     const std::string& layout = row.items[3].text;
-    const GemmSize size{.m = extent(row.items[0]), .n = extent(row.items[2]), .k = extent(row.items[1])};
+    const GemmSize size{.m = count(row.items[0]), .n = count(row.items[2]), .k = count(row.items[1])};
     const double flops = 2.0 * static_cast<double>(size.m * size.n * size.k);
     points.push_back({.size = size,
                       .layout = layout == "TN"   ? GemmLayout::kTN
                                 : layout == "NN" ? GemmLayout::kNN
                                                  : GemmLayout::kNT,
-                      .seconds = flops / (312e12 * cell(row.items[6]))});
+                      .seconds = flops / (312e12 * number(row.items[6]))});
   }
   return points;
 }
@@ -110,16 +92,16 @@ inline NamedCurve read_curve(const YamlNode& row) {
   NamedCurve curve{
       .id = at(row, "id").text,
       .group = {.kind = kind_of(at(row, "collective").text),
-                .ranks = static_cast<int>(extent(at(row, "ranks"))),
-                .nodes = row.find("nodes") != nullptr ? static_cast<int>(extent(at(row, "nodes"))) : 1},
+                .ranks = static_cast<int>(count(at(row, "ranks"))),
+                .nodes = row.find("nodes") != nullptr ? static_cast<int>(count(at(row, "nodes"))) : 1},
       .points = {}};
   const YamlNode* times = row.find("time_us");
   for (std::size_t i = 0; i < at(row, "bytes").items.size(); ++i) {
-    const double bytes = cell(at(row, "bytes").items[i]);
+    const double bytes = number(at(row, "bytes").items[i]);
     const double ranks = curve.group.ranks;  // busbw curves are of all-reduces
     const double seconds =
-        times != nullptr ? 1e-6 * cell(times->items[i])
-                         : bytes * 2 * (ranks - 1) / ranks / (1e9 * cell(at(row, "busbw_gb_s").items[i]));
+        times != nullptr ? 1e-6 * number(times->items[i])
+                         : bytes * 2 * (ranks - 1) / ranks / (1e9 * number(at(row, "busbw_gb_s").items[i]));
     curve.points.push_back({.size = bytes, .seconds = seconds});
   }
   return curve;
@@ -127,7 +109,7 @@ inline NamedCurve read_curve(const YamlNode& row) {
 
 inline std::vector<NamedCurve> nccl_curves() {
   std::vector<NamedCurve> curves;
-  const YamlNode table = published_table("nccl_curves");
+  const YamlNode table = published::table("nccl_curves");
   for (const char* section : {"curves", "busbw_curves_h100_nvlstree"})
     for (const YamlNode& row : at(table, section).items) curves.push_back(read_curve(row));
   return curves;
@@ -135,25 +117,26 @@ inline std::vector<NamedCurve> nccl_curves() {
 
 inline std::vector<NamedCurve> azure_curves() {
   std::vector<NamedCurve> curves;
-  const YamlNode table = published_table("azure_nd");
+  const YamlNode table = published::table("azure_nd");
   for (const YamlNode& row : at(table, "curves").items) curves.push_back(read_curve(row));
   return curves;
 }
 
 inline std::vector<NamedCurve> xla_h100_curves() {
   std::vector<NamedCurve> curves;
-  const YamlNode table = published_table("xla_collectives_h100");
+  const YamlNode table = published::table("xla_collectives_h100");
   for (const YamlNode& row : at(table, "rows").items) curves.push_back(read_curve(row));
   return curves;
 }
 
 inline std::vector<NamedCurve> vtrain_a100_curves() {
   std::vector<NamedCurve> curves;
-  const YamlNode table = published_table("vtrain_nccl_allreduce");
+  const YamlNode table = published::table("vtrain_nccl_allreduce");
   for (int ranks = 2; ranks <= 8; ++ranks) {
     NamedCurve curve{.id = "vtrain_" + std::to_string(ranks), .group = {.ranks = ranks}, .points = {}};
     for (const YamlNode& row : at(at(table, "a100"), "ranks_" + std::to_string(ranks)).items)
-      curve.points.push_back({.size = cell(row.items[0]) * (1 << 20), .seconds = 1e-6 * cell(row.items[1])});
+      curve.points.push_back(
+          {.size = number(row.items[0]) * (1 << 20), .seconds = 1e-6 * number(row.items[1])});
     curves.push_back(std::move(curve));
   }
   return curves;
@@ -166,7 +149,7 @@ struct AttentionCurve {
 
 inline std::vector<AttentionCurve> attention_curves() {
   std::vector<AttentionCurve> curves;
-  const YamlNode table = published_table("flash_attention");
+  const YamlNode table = published::table("flash_attention");
   for (const YamlNode& row : at(table, "rows").items) {
     AttentionCurve curve{.name = at(row, "kernel").text + " " + at(row, "gpu").text + " " +
                                  at(row, "direction").text + " causal " + at(row, "causal").text,
@@ -175,7 +158,7 @@ inline std::vector<AttentionCurve> attention_curves() {
       const YamlNode& rate = at(row, "tflops").items[i];
       if (rate.kind == YamlNode::Kind::kScalar)
         curve.points.push_back(
-            {.length = cell(at(row, "seqlen").items[i]), .rate = FlopRate(cell(rate) * 1e12)});
+            {.length = number(at(row, "seqlen").items[i]), .rate = FlopRate(number(rate) * 1e12)});
     }
     curves.push_back(std::move(curve));
   }

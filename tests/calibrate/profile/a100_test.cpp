@@ -4,24 +4,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <utility>
 #include <vector>
 
 #include "calibrate/profile/hardware_profile.hpp"
+#include "tests/calibrate/shipped_profiles.hpp"
 
 namespace stagecraft {
 namespace {
 
 using namespace stagecraft::literals;
-
-HardwareProfile a100() {
-  Diagnostics diagnostics;
-  auto profile = load_profile(
-      std::filesystem::path(STAGECRAFT_SOURCE_DIR) / "calibrate/profiles/a100-sxm4-80gb.yaml", diagnostics);
-  diagnostics.throw_if_errors();
-  return *profile;
-}
 
 TEST(A100Profile, HasTheDataSheetOfTheDevice) {
   const HardwareProfile profile = a100();

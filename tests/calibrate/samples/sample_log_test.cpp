@@ -5,7 +5,8 @@
 
 #include <filesystem>
 #include <fstream>
-#include <iterator>
+
+#include "tests/file_content.hpp"
 
 namespace stagecraft {
 namespace {
@@ -35,10 +36,7 @@ class SampleLogTest : public testing::Test {
     std::filesystem::remove(path_);
     std::filesystem::remove(path_ + ".failed");
   }
-  std::string text() const {
-    std::ifstream in(path_);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
+  std::string text() const { return content_of(path_); }
   void write(const std::string& text) const { std::ofstream(path_) << text; }
   std::string path_;
 };

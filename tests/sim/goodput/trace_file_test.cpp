@@ -2,12 +2,11 @@
 
 #include <gmock/gmock.h>
 
-#include <fstream>
 #include <set>
-#include <sstream>
 #include <string>
 
 #include "base/check.hpp"
+#include "tests/file_content.hpp"
 
 namespace stagecraft {
 namespace {
@@ -18,12 +17,8 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::SizeIs;
 
-std::string content_of(const std::string& name) {
-  std::ifstream stream(STAGECRAFT_SOURCE_DIR "/scenarios/traces/" + name);
-  EXPECT_TRUE(stream.is_open()) << name;
-  std::ostringstream text;
-  text << stream.rdbuf();
-  return text.str();
+std::string shipped(const std::string& name) {
+  return content_of(STAGECRAFT_SOURCE_DIR "/scenarios/traces/" + name);
 }
 
 Trace trace_of(const std::string& text) {
@@ -80,7 +75,7 @@ TEST(TraceFile, MatchesTheEndOfAFaultWithItsEarliestStart) {
 // Rows and nodes as counted in the files with a spreadsheet.
 TEST(TraceFile, ReadsEveryTraceOfOurs) {
   const auto rows = [](const std::string& name) {
-    const Trace trace = trace_of(content_of(name));
+    const Trace trace = trace_of(shipped(name));
     return trace.form == TraceForm::kCounts ? trace.counts.size() : trace.rows.size();
   };
   EXPECT_EQ(rows("bamboo_p3_spot.csv"), 344u);
@@ -99,7 +94,7 @@ TEST(TraceFile, ReadsEveryTraceOfOurs) {
 // Statistics of the durations in stepfun-ai/InfiniteHBD-Trace 7aacdc8, fault_trace.json: 584 faults of 231
 // servers; mean 5.54 d, median 0.85 d, 47.6 % over a day, 9.8 % over two weeks.
 TEST(TraceFile, GivesTheRepairTimesThatWerePublished) {
-  const Trace trace = trace_of(content_of("infinitehbd_faults.csv"));
+  const Trace trace = trace_of(shipped("infinitehbd_faults.csv"));
   EXPECT_THAT(trace.nodes, SizeIs(231));
   const std::vector<Duration> durations = fault_durations(trace);
   ASSERT_THAT(durations, SizeIs(584));

@@ -6,11 +6,11 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <string>
 
 #include "sim/plan/parallel_plan.hpp"
 #include "sim/scenario/scenario.hpp"
+#include "tests/file_content.hpp"
 
 namespace stagecraft {
 namespace {
@@ -19,13 +19,6 @@ namespace fs = std::filesystem;
 
 const fs::path kRoot = STAGECRAFT_SOURCE_DIR;
 const fs::path kFolder = kRoot / "tests/sim/scenario/bad";
-
-std::string content_of(const fs::path& file) {
-  std::ifstream stream(file);
-  std::ostringstream text;
-  text << stream.rdbuf();
-  return text.str();
-}
 
 // What a user would read: all diagnostics in the order of their places.
 std::string messages_of(const std::string& name) {

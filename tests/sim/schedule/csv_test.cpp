@@ -4,23 +4,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <fstream>
-#include <sstream>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "sim/schedule/notation.hpp"
+#include "tests/file_content.hpp"
 
 namespace stagecraft {
 namespace {
 
 std::string sample(const std::string& name) {
-  std::ifstream in(STAGECRAFT_SOURCE_DIR "/tests/data/schedules/csv/" + name);
-  EXPECT_TRUE(in.is_open()) << name;
-  std::ostringstream text;
-  text << in.rdbuf();
-  return text.str();
+  return content_of(STAGECRAFT_SOURCE_DIR "/tests/data/schedules/csv/" + name);
 }
 
 OrderFile order_of(const std::string& text) {

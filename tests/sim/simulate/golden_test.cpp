@@ -7,10 +7,10 @@
 #include <array>
 #include <cstdlib>
 #include <fstream>
-#include <sstream>
 #include <string>
 #include <thread>
 
+#include "tests/file_content.hpp"
 #include "tests/sim/simulate/scenarios.hpp"
 
 namespace stagecraft {
@@ -37,9 +37,7 @@ std::string hashes() {
 TEST(GoldenTimelines, AreTheSameInEveryBuildType) {
   const std::filesystem::path file = repository().root / "tests/sim/simulate/golden_hashes.txt";
   if (std::getenv("STAGECRAFT_BLESS") != nullptr) std::ofstream(file) << hashes();
-  std::ostringstream expected;
-  expected << std::ifstream(file).rdbuf();
-  EXPECT_EQ(hashes(), expected.str());
+  EXPECT_EQ(hashes(), content_of(file));
 }
 
 TEST(GoldenTimelines, AreTheSameFromOneAndFromEightThreads) {

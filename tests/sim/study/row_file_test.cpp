@@ -7,9 +7,10 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
+
+#include "tests/file_content.hpp"
 
 namespace stagecraft {
 namespace {
@@ -23,10 +24,7 @@ class RowFileTest : public testing::Test {
   void TearDown() override { std::filesystem::remove(file_); }
 
   void write(const std::string& text) { std::ofstream(file_) << text; }
-  [[nodiscard]] std::string content() const {
-    std::ifstream in(file_);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
+  [[nodiscard]] std::string content() const { return content_of(file_); }
   std::optional<RowFile> resume(std::vector<std::string>& lines) {
     return RowFile::resume(
         file_,

@@ -4,9 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
-#include <fstream>
 #include <initializer_list>
-#include <iterator>
 #include <map>
 #include <optional>
 #include <string>
@@ -18,6 +16,7 @@
 #include "sim/lower/prices.hpp"
 #include "sim/schedule/schedule.hpp"
 #include "sim/view/wire.hpp"
+#include "tests/file_content.hpp"
 #include "tests/sim/view/wire_reader.hpp"
 
 namespace stagecraft {
@@ -104,8 +103,7 @@ TEST(ChakraTraces, OfOthersTakeWhatAstraSimMeasures) {
   std::vector<ChakraFile> files;
   for (const char* rank : {"0", "1"}) {
     const std::string name = STAGECRAFT_SOURCE_DIR "/tests/data/chakra/1f1b." + std::string(rank) + ".et";
-    std::ifstream file(name, std::ios::binary);
-    files.push_back({.name = name, .bytes = std::string(std::istreambuf_iterator<char>(file), {})});
+    files.push_back({.name = name, .bytes = content_of(name)});
   }
   EXPECT_EQ(read_back(files, {.link = Bandwidth(50.0 * 1024 * 1024 * 1024), .latency = 2us}), 9'629'000ns);
 }

@@ -4,7 +4,6 @@
 #include <gtest/gtest.h>
 
 #include <chrono>
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,34 +11,12 @@
 
 #include "base/check.hpp"
 #include "base/text_file.hpp"
-#include "base/yaml.hpp"
 #include "sim/goodput/replay/bamboo.hpp"
 #include "sim/goodput/replay/oobleck_varuna.hpp"
 #include "sim/goodput/trace_file.hpp"
+#include "tests/published_data.hpp"
 
 namespace stagecraft::published {
-
-inline YamlNode table(const std::string& name) {
-  Diagnostics diagnostics;
-  std::optional<YamlNode> node =
-      load_yaml_file(STAGECRAFT_SOURCE_DIR "/calibrate/published/data/" + name + ".yaml", diagnostics);
-  SC_CHECK(node.has_value(), "a published table cannot be read");
-  return *std::move(node);
-}
-
-inline const YamlNode& at(const YamlNode& node, std::string_view key) {
-  const YamlNode* found = node.find(key);
-  SC_CHECK(found != nullptr, "a published table lacks the key " + std::string(key));
-  return *found;
-}
-
-inline double number(const YamlNode& node) {
-  return parse_number(node.text).value();
-}
-
-inline std::int64_t count(const YamlNode& node) {
-  return parse_integer(node.text).value();
-}
 
 inline Duration seconds(const YamlNode& node) {
   return from_seconds(number(node));
