@@ -311,8 +311,8 @@ bool masters_alone(const Shard& shard) {
 }
 
 bool keeps_remainders(const Shard& shard) {
-  const bool bf16_weights = shard.precision == Precision::kBf16 ||
-                            (shard.precision == Precision::kFp8 && !shard.fp8_parameters);
+  const bool bf16_weights =
+      shard.precision == Precision::kBf16 || (shard.precision == Precision::kFp8 && !shard.fp8_parameters);
   const bool fp32_shards = shard.gathered_weights && shard.software.fp32_shards;
   return shard.master_weights && shard.master_remainders && bf16_weights && !fp32_shards;
 }
