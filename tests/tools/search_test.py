@@ -53,13 +53,21 @@ class Search(unittest.TestCase):
         times = [plan["iteration_time_s"] for plan in answer["ranked"]]
         self.assertEqual(times, sorted(times))
 
-    def test_an_overlap_that_was_not_tried_is_named(self):
-        search = ["search", self.file, "--vary", "parallelism.tensor=2", "--vary", "parallelism.sequence_parallel"]
-        said = "--vary overlap.tensor=false,true"
-        text = lambda *words: " ".join(self.run_it(*words).stdout.split())
-        self.assertIn(said, text(*search[:-1], search[-1] + "=true"))
-        self.assertNotIn(said, text(*search[:-1], search[-1] + "=false"))
-        self.assertNotIn(said, text(*search[:-1], search[-1] + "=true", "--vary", "overlap.tensor=false,true"))
+    def test_plans_with_sequence_parallelism_are_tried_with_tensor_overlap(self):
+        wide = ["--set", "model.hidden=8192", "--fix", "schedule", "--vary", "parallelism.tensor=2"]  # waits for no host
+        search = [*wide, "--vary", "parallelism.sequence_parallel=true"]
+        tried, *_ = self.document(*search)["ranked"]
+        values = [word for path, value in tried["plan"].items() for word in ("--set", f"{path}={json.dumps(value)}")]
+        result = json.loads(self.run_it("run", self.file, "--json", *wide[:2], *values, "--set", "overlap.tensor=true").stdout)
+        self.assertEqual(result["iteration_time_s"], tried["with_tensor_overlap"]["iteration_time_s"])
+        self.assertEqual(result["memory"]["peak_bytes"], tried["with_tensor_overlap"]["peak_bytes"])
+        text = " ".join(self.run_it("search", self.file, *search).stdout.split())
+        self.assertRegex(text, r"overlap\.tensor, where the software has it, would bring plan \d+ to [\d.]+ m?s "
+                         r"\([\d.]+ m?s without\); --vary overlap\.tensor=false,true ranks all plans")
+        for words in ([*wide, "--vary", "parallelism.sequence_parallel=false"], [*search, "--set", "overlap.tensor=false"],
+                      [*search, "--vary", "overlap.tensor=false,true"]):
+            self.assertNotIn("would bring", self.run_it("search", self.file, *words).stdout)
+            self.assertNotIn("with_tensor_overlap", self.document(*words)["ranked"][0])
 
     def test_every_reason_has_an_example(self):
         rejected = self.document("--set", "model.hidden=16384")["rejected"]

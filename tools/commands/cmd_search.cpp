@@ -9,6 +9,7 @@
 #include "base/yaml.hpp"
 #include "sim/scenario/preset.hpp"
 #include "sim/scenario/scenario_tree.hpp"
+#include "sim/search/overlap_trial.hpp"
 #include "sim/search/plan_search.hpp"
 #include "sim/search/search_space.hpp"
 #include "sim/search/stage_axes.hpp"
@@ -121,6 +122,7 @@ class SearchCommand {
       session_.err << "stopped: nothing is known before all plans are looked at\n";
       return kBySignal + Interrupt::signal();
     }
+    answer.overlaps = try_tensor_overlap(answer.space, answer.plans, listed_plans(answer), options_.threads);
     if (arguments_.has("json"))
       session_.out << render_json(answer) << '\n';
     else

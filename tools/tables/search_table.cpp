@@ -54,6 +54,10 @@ std::string phrase_of(const SearchRefusal& refusal) {
   return phrase;
 }
 
+bool has_several_gpu_counts(const SearchAnswer& answer) {
+  return best_by_gpus(answer.plans, answer.result.ranked).size() > 1;
+}
+
 class SearchText {
  public:
   explicit SearchText(const SearchAnswer& answer)
@@ -65,20 +69,15 @@ class SearchText {
   [[nodiscard]] std::string render() const {
     std::string out = answer_.name + "\n" + counts();
     if (answer_.result.ranked.empty()) return out + why_none();
-    const std::vector<RankedPlan> scaling = best_by_gpus(answer_.plans, answer_.result.ranked);
-    std::vector<RankedPlan> best(
-        answer_.result.ranked.begin(),
-        answer_.result.ranked.begin() +
-            static_cast<std::ptrdiff_t>(std::min(answer_.top, answer_.result.ranked.size())));
-    if (scaling.size() == 1)
-      out += "\n" + table(best, Rows::kRanked) + headroom(best) + overlap_not_tried(best);
-    if (scaling.size() > 1)
-      out += "\nbest plan of each number of GPUs\n" + table(scaling, Rows::kScaling) + headroom(scaling) +
-             overlap_not_tried(scaling) + speedups(scaling);
+    const bool scaled = has_several_gpu_counts(answer_);
+    const std::vector<RankedPlan> listed = listed_plans(answer_);
+    out += (scaled ? "\nbest plan of each number of GPUs\n" : "\n") +
+           table(listed, scaled ? Rows::kScaling : Rows::kRanked) + headroom(listed) +
+           overlap_gain(listed, scaled) + (scaled ? speedups(listed) : "");
     std::vector<RankedPlan> front = answer_.result.pareto;
     const std::size_t all = front.size();
     if (front.size() > kMostFront) front.resize(kMostFront);
-    if (all > 1 && scaling.size() == 1)
+    if (all > 1 && !scaled)
       out += "\ntime against memory: nobody is better in both" +
              (all > front.size() ? fmt::format(" ({} of {}; --json has all)", front.size(), all)
                                  : std::string()) +
@@ -127,16 +126,27 @@ class SearchText {
   }
 
   // Not every software has this overlap, so that the usual space leaves it out.
-  [[nodiscard]] std::string overlap_not_tried(const std::vector<RankedPlan>& plans) const {
-    if (answer_.space.find("overlap.tensor") != nullptr) return "";
-    const bool might_gain = std::ranges::any_of(plans, [&](const RankedPlan& plan) {
-      const SearchPoint& at = plans_.point(plan);
-      return at.sequence_parallel && at.tensor > 1 && !answer_.plans.frames[at.frame].scenario.overlap.tensor;
-    });
-    if (!might_gain) return "";
+  [[nodiscard]] std::string overlap_gain(const std::vector<RankedPlan>& listed, bool scaled) const {
+    if (answer_.overlaps.empty()) return "";
+    constexpr const char* kAsk = "--vary overlap.tensor=false,true ranks all plans with it and without";
+    const RankedPlan *without = nullptr, *with = nullptr;
+    for (const OverlapTrial& trial : answer_.overlaps) {
+      const auto plan = std::ranges::find(listed, trial.point, &RankedPlan::point);
+      if (!trial.plan || plan == listed.end()) continue;
+      const RankedPlan& best = with != nullptr ? *with : scaled ? *plan : listed.front();
+      if (sample_time(answer_.plans, *trial.plan) >= sample_time(answer_.plans, best)) continue;
+      without = &*plan;
+      with = &*trial.plan;
+    }
+    if (with == nullptr)
+      return wrapped_text("", "  ",
+                          fmt::format("overlap.tensor would not shorten the best of these; {}", kAsk));
+    const std::string which = scaled ? fmt::format("that of {} GPUs", plans_.point(*with).gpus())
+                                     : fmt::format("plan {}", without - listed.data() + 1);
     return wrapped_text("", "  ",
-                        "not tried: overlap.tensor, which plans with sequence parallelism (sp) may gain from "
-                        "where their software has it (--vary overlap.tensor=false,true)");
+                        fmt::format("overlap.tensor, where the software has it, would bring {} to {} ({} "
+                                    "without); {}",
+                                    which, human(with->time), human(without->time), kAsk));
   }
 
   [[nodiscard]] std::string counts() const {
@@ -316,6 +326,13 @@ class SearchText {
 };
 
 }  // namespace
+
+std::vector<RankedPlan> listed_plans(const SearchAnswer& answer) {
+  if (has_several_gpu_counts(answer)) return best_by_gpus(answer.plans, answer.result.ranked);
+  std::vector<RankedPlan> best = answer.result.ranked;
+  if (best.size() > answer.top) best.resize(answer.top);
+  return best;
+}
 
 std::string render_text(const SearchAnswer& answer) {
   return SearchText(answer).render();

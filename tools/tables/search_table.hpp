@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sim/report/report.hpp"
+#include "sim/search/overlap_trial.hpp"
 #include "sim/search/plan_search.hpp"
 #include "sim/search/search_space.hpp"
 
@@ -20,7 +21,11 @@ struct SearchAnswer {
   SearchResult result;
   std::size_t top = 10;  // plans that are listed
   bool exhaustive = false;
+  std::vector<OverlapTrial> overlaps = {};  // of the plans that are listed
 };
+
+// The plans of the first table: the best, or of several numbers of GPUs the best of each.
+[[nodiscard]] std::vector<RankedPlan> listed_plans(const SearchAnswer& answer);
 
 // A table for people, 80 columns where the space has no unusual axes.
 [[nodiscard]] std::string render_text(const SearchAnswer& answer);
