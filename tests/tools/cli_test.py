@@ -1087,6 +1087,7 @@ class Answers(Case):
         of = {command: origin(self.results(stagecraft(*command.split(), job, *few, "--json"))[0])
               for command in ("run", "check", "memory", "goodput")}
         of["explain"] = origin(self.results(stagecraft("explain", job, "mfu", *few, "--json"))[0])
+        of["search"] = origin(self.results(stagecraft("search", job, *few, "--fix", "schedule", "--json"))[0])
         of["compare"] = origin(self.results(stagecraft("compare", job, job, *few, "--json"))[1])
         self.assertEqual([of["run"]], [one for i, one in enumerate(of.values()) if one not in list(of.values())[:i]])
         self.assertEqual(version, of["run"][0])
@@ -1509,6 +1510,15 @@ class Answers(Case):
         self.assertIn(f"\nheld out: 1 set, {held_out['rows_scored']} rows: MAPE {100 * held_out['mape']:.1f} %, bias ", said)
         alone = [json.loads(line) for line in stagecraft("validate", sets[1], sets[1], "--json").stdout.splitlines()][-1]
         self.assertIsNone(alone["fitted"])
+
+    def test_scores_name_the_program_and_each_profile_once(self):
+        sets = ["calibrate/validation/megatron_sc21.yaml", "calibrate/validation/megatron_sc21_rest.yaml"]
+        run = self.results(stagecraft("run", FLAGSHIP, "--json"))[0]  # on the same profile
+        for words in ([], ["--memory"]):
+            for score in self.results(stagecraft("validate", *sets, *words, "--json")):
+                self.assertEqual([run["stagecraft_version"], run["profile_hash"]],
+                                 [score["stagecraft_version"], score["profile_hash"]], score["schema"])
+                self.assertNotIn("scenario_hash", score)
 
     def test_a_set_that_cannot_be_scored_passes_no_limit(self):
         rows = self.write("rows.yaml", "format: stagecraft.published/1\nset: none\nrows: []\n")

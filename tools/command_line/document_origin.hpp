@@ -1,6 +1,7 @@
 // What a JSON document was made from: the same values give the same document, byte for byte.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -18,5 +19,7 @@ namespace stagecraft {
 //                        traces count by their names
 //   profile_hash         of the text of its profile, of several devices one each; absent for abstract stages
 [[nodiscard]] std::string with_origin(std::string document, const Scenario& scenario);
+// Of many scenarios on profiles of these hashes: the same keys without `scenario_hash`, each profile once.
+[[nodiscard]] std::string with_origin(std::string document, std::span<const std::string> profile_hashes);
 
 }  // namespace stagecraft

@@ -13,6 +13,7 @@
 #include "sim/search/plan_search.hpp"
 #include "sim/search/search_space.hpp"
 #include "sim/search/stage_axes.hpp"
+#include "tools/command_line/document_origin.hpp"
 #include "tools/command_line/files.hpp"
 #include "tools/command_line/interrupt.hpp"
 #include "tools/command_line/progress.hpp"
@@ -80,6 +81,8 @@ class SearchCommand {
     if (!tree) return kWrongInput;
     apply_overrides(*tree, arguments_.all("set"), library_, diagnostics);
     const std::optional<YamlNode> section = taken_from(tree->root);
+    Diagnostics said_of_plans;
+    own_ = load_scenario(*tree, {}, library_, said_of_plans);
     folder_ = tree->folder;
     profile_file_ = profile_file_of(tree->root);
     auto space = load_search_space(session_.data.root / kSpaceFile, section ? &*section : nullptr, words_,
@@ -124,7 +127,8 @@ class SearchCommand {
     }
     answer.overlaps = try_tensor_overlap(answer.space, answer.plans, listed_plans(answer), options_.threads);
     if (arguments_.has("json"))
-      session_.out << render_json(answer) << '\n';
+      session_.out << with_origin(render_json(answer), own_ ? *own_ : answer.plans.frames.front().scenario)
+                   << '\n';
     else
       session_.out << render_text(answer);
     if (answer.result.ranked.empty()) return kAnswerIsNo;
@@ -175,6 +179,7 @@ class SearchCommand {
   const Arguments& arguments_;
   Session& session_;
   Library library_;
+  std::optional<Scenario> own_{};              // as it is without a search; nullopt where it does not load
   std::filesystem::path folder_;               // of the scenario
   std::optional<std::string> profile_file_{};  // as the scenario names it
   SearchOptions options_;

@@ -98,6 +98,7 @@ MemoryScores score_memory(const PublishedSet& set, Library& library) {
       continue;
     }
     const MemoryLedger ledger = memory_of(*scenario);
+    if (scenario->profile) scores.profile_hashes.push_back(scenario->profile->hash);
     scores.rows.push_back(
         {.id = row.id,
          .predicted = figure_of(ledger, set),
@@ -133,7 +134,7 @@ void print_memory_text(const MemoryScores& scores, bool quiet, std::ostream& out
   out << fmt::format("  {} verdicts, {} wrong\n\n", scores.rows.size(), scores.wrong_verdicts());
 }
 
-void print_memory_json(const MemoryScores& scores, std::ostream& out) {
+std::string memory_json(const MemoryScores& scores) {
   JsonWriter json;
   json.begin_object()
       .field("schema", "stagecraft.validation/1")
@@ -165,7 +166,7 @@ void print_memory_json(const MemoryScores& scores, std::ostream& out) {
         .end_object();
   }
   json.end_array().end_object();
-  out << json.str() << '\n';
+  return json.str();
 }
 
 }  // namespace stagecraft
