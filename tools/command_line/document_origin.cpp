@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "base/check.hpp"
-#include "base/hash.hpp"
 #include "base/json.hpp"
 #include "base/text.hpp"
+#include "sim/scenario/scenario_hash.hpp"
 
 namespace stagecraft {
 namespace {
@@ -37,8 +37,7 @@ std::string with_keys(std::string document, std::string_view more) {
 }
 
 std::string with_origin(std::string document, const Scenario& scenario) {
-  const std::string hash = StableHash().add(std::string_view(to_yaml(scenario))).hex();
-  return with_keys(std::move(document), origin(hash, profile_hashes(scenario)));
+  return with_keys(std::move(document), origin(scenario_hash(scenario), profile_hashes(scenario)));
 }
 
 std::string with_origin(std::string document, std::span<const std::string> profile_hashes) {
