@@ -1677,15 +1677,18 @@ class Output(Case):
 
     def test_a_file_that_cannot_be_written_is_refused_before_the_work(self):
         self.write("there.yaml", "precious")
-        for command, option in (("run", "--html"), ("search", "--write-best"), ("compare", "--html"),
+        self.write("there.yaml.0.et", "precious")
+        for command, option in (("run", "--html"), ("run", "--chakra"), ("search", "--write-best"), ("compare", "--html"),
                                 ("goodput", "--html"), ("validate", "--html")):
             for name, why in (("there.yaml", "exists and is left as it is"), ("nosuch/new.yaml", "cannot be written")):
                 with self.subTest(f"{command} {option} {name}"):
                     ran = stagecraft(command, "nosuch-scenario.yaml", option, name, cwd=self.folder)
                     self.assert_refused(ran)
-                    self.assertIn(f"{name}: error: {why}\n", ran.stderr)
+                    first = name + ".0.et" if option == "--chakra" else name
+                    self.assertIn(f"{first}: error: {why}\n", ran.stderr)
                     self.assertNotIn("nosuch-scenario", ran.stderr)
-        self.assertEqual("precious", (self.folder / "there.yaml").read_text(encoding="utf-8"))
+        for name in ("there.yaml", "there.yaml.0.et"):
+            self.assertEqual("precious", (self.folder / name).read_text(encoding="utf-8"))
 
     def test_a_file_is_written_beside_what_another_process_writes(self):
         (self.folder / "page.html.part").mkdir()
