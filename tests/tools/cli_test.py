@@ -724,7 +724,11 @@ class Answers(Case):
         self.assertEqual(compared("--fused", "2s")["dualpipe-v"], shown("dualpipe-v", *of_a_chunk, "--fused", "1s"))
         group = ["--micro-batch-group", "8"]
         self.assertEqual(compared(*group)["interleaved-1f1b"], shown("interleaved-1f1b", *of_a_chunk, *group))
-        self.assertIn("costs are of one stage", stagecraft("schedule", "compare", *sizes).stdout)
+        text = stagecraft("schedule", "compare", *sizes).stdout
+        self.assertIn("costs are of one stage", text)
+        self.assertEqual([], [line for line in text.splitlines() if len(line) > 80])
+        longest, = [line for line in text.splitlines() if line.startswith("varuna ")]  # its bar has what is left
+        self.assertEqual(80, len(longest))
 
     def test_bubbles_of_compared_orders_are_those_that_are_shown(self):
         sizes = ["--stages", "4", "--micro-batches", "8", "--message", "100ms"]
