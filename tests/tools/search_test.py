@@ -88,6 +88,26 @@ class Search(unittest.TestCase):
         self.assertGreater(len(front), 12)
         self.assertIn(f"nobody is better in both (12 of {len(front)}; --json has all)\n", text)
 
+    def test_the_front_names_of_its_plans_what_is_there(self):
+        self.file.write_text(SMALL.replace(", price: 2 USD/h", ""))
+        answer, text = self.document(), self.run_it("search", self.file).stdout
+        self.assertEqual([], [line for line in text.splitlines() if len(line) > 80])
+        head, *lines = text[text.index("nobody is better in both"):].splitlines()[1:]
+        self.assertEqual(["time", "memory", "plan"], head.split())
+        at, rows = head.index("plan"), []
+        for line in lines:  # a plan may go on in the next line
+            if line[:at].strip():
+                rows.append(line[at:])
+            else:
+                rows[-1] += " " + line[at:]
+        self.assertEqual(12, len(rows))
+        for row, plan in zip(rows, answer["pareto"]):
+            said = set(row.split(", "))
+            for title, key in (("tp", "tensor"), ("pp", "pipeline"), ("dp", "data")):
+                degree = plan["plan"]["parallelism." + key]
+                self.assertEqual(degree > 1, f"{title} {degree}" in said, row)
+            self.assertEqual(plan["plan"]["parallelism.sequence_parallel"], "sp" in said, row)
+
     def test_orders_that_the_software_does_not_run_are_said(self):
         def orders(*words):
             answer = self.document("--exhaustive", "--top", 100000, *words)
