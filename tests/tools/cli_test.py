@@ -1515,6 +1515,20 @@ class Answers(Case):
         alone = [json.loads(line) for line in stagecraft("validate", sets[1], sets[1], "--json").stdout.splitlines()][-1]
         self.assertIsNone(alone["fitted"])
 
+    # Names of rows are longer than what their figures leave: what they begin with is said once, the longest have their own line.
+    def test_rows_of_validate_keep_to_a_terminal(self):
+        for name, begin in (("dgxc_gb200", "dgxc_v25.05_gb200_"), ("megatron_bridge_gb200", "bridge_"), ("megatron_sc21", "")):
+            file = f"calibrate/validation/{name}.yaml"
+            said = stagecraft("validate", file).stdout
+            self.assertEqual([], [line for line in said.splitlines() if len(line) > 80 and "http" not in line])
+            self.assertRegex(said, rf"\n  {begin + '…' if begin else 'row'} +predicted  measured ")
+            for row in self.results(stagecraft("validate", file, "--json"))[0]["rows"]:
+                figures = re.search(rf"\n  {re.escape(row['id'].removeprefix(begin))}\s+([\d.]+)\s+([\d.]+)\s+([-+][\d.]+) %", said)
+                predicted, measured, error = map(float, figures.groups())
+                self.assertAlmostEqual(row["predicted_s"], predicted, delta=6e-4 * max(1, row["predicted_s"]))
+                self.assertAlmostEqual(row["measured_s"], measured, delta=6e-4 * max(1, row["measured_s"]))
+                self.assertAlmostEqual(100 * row["error"], error, delta=0.051)
+
     def test_scores_name_the_program_and_each_profile_once(self):
         sets = ["calibrate/validation/megatron_sc21.yaml", "calibrate/validation/megatron_sc21_rest.yaml"]
         run = self.results(stagecraft("run", FLAGSHIP, "--json"))[0]  # on the same profile

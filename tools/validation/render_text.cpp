@@ -4,7 +4,10 @@
 #include <cmath>
 #include <cstdint>
 #include <ostream>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/text.hpp"
 #include "base/wrapped_text.hpp"
@@ -18,16 +21,45 @@ void print_sentence(const std::string& text, std::ostream& out) {
   out << wrapped_text("  ", "    ", text);
 }
 
+// Four digits, and all before the point: "0.132", "24.49", "147.1", "1017".
+std::string seconds(double time) {
+  return fmt::format("{:.{}f}", time, time < 10 ? 3 : time < 100 ? 2 : time < 1'000 ? 1 : 0);
+}
+
+constexpr std::size_t kLongestName = 28;  // beside the figures of a row
+
+// What all names of rows begin with, up to a '_', where one of them is long.
+std::string shared_begin(const std::vector<ScoredRow>& rows) {
+  if (std::ranges::none_of(rows, [](const ScoredRow& row) { return row.id.size() > kLongestName; }))
+    return {};
+  std::string begin = rows.front().id;
+  for (const ScoredRow& row : rows)
+    begin.resize(static_cast<std::size_t>(std::ranges::mismatch(begin, row.id).in1 - begin.begin()));
+  return begin.substr(0, begin.rfind('_') + 1);
+}
+
+// The begin that names share is said in the head. A name that still leaves no room has a line of its own.
 void print_rows(const SetScore& score, std::ostream& out) {
-  TextTable table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight, Align::kLeft});
-  table.row({"row", "predicted", "measured", "error", "90 %", ""});
+  const std::string begin = shared_begin(score.rows);
+  std::vector<std::string> names;
+  TextTable table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight});
+  const bool beside_head = begin.size() < kLongestName;
+  table.row(
+      {begin.empty() || !beside_head ? "row" : begin + "…", "predicted", "measured", "error", "90 %, in s"});
   for (const ScoredRow& row : score.rows) {
-    table.row({row.id, fmt::format("{:.3f} s", row.predicted), fmt::format("{:.3f} s", row.measured),
-               signed_percent(row.error()),
-               fmt::format("{:.3f} to {:.3f} s", row.interval[0], row.interval[1]),
-               row.covered() ? "" : "outside"});
+    names.push_back(row.id.substr(begin.size()));
+    table.row({names.back().size() <= kLongestName ? names.back() : "", seconds(row.predicted),
+               seconds(row.measured), signed_percent(row.error()) + (row.covered() ? "  " : " *"),
+               fmt::format("{} to {}", seconds(row.interval[0]), seconds(row.interval[1]))});
   }
-  out << table.str(2);
+  if (!beside_head) out << "  rows of " << begin << "…\n";
+  const std::string text = table.str(2);
+  const std::vector<std::string_view> lines = split(text, '\n');
+  out << lines.front() << '\n';
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    if (names[i].size() > kLongestName) out << "  " << names[i] << '\n';
+    out << lines[i + 1] << '\n';
+  }
   for (const SkippedRow& row : score.skipped)
     print_sentence(fmt::format("{} skipped: {}", row.id, row.reason), out);
 }
@@ -52,7 +84,7 @@ void print_comparison(const SetScore& score, const ScoreData& data, std::ostream
     out << fmt::format(
         "  rank correlation within a model {:.2f}{}\n", *rank,
         by_gpus.empty() ? "" : fmt::format(", and number of GPUs {:.2f}", *mean_rank(by_gpus)));
-  out << fmt::format("  90 % intervals: {} of the rows inside, median width {}\n",
+  out << fmt::format("  90 % intervals: {} of the rows inside (* outside), median width {}\n",
                      percent(score.coverage(), 0), percent(score.median_width()));
   const FittedCount fitted = fitted_constants_of(score, data);
   print_sentence(
