@@ -1520,7 +1520,8 @@ class Answers(Case):
         for name, begin in (("dgxc_gb200", "dgxc_v25.05_gb200_"), ("megatron_bridge_gb200", "bridge_"), ("megatron_sc21", "")):
             file = f"calibrate/validation/{name}.yaml"
             said = stagecraft("validate", file).stdout
-            self.assertEqual([], [line for line in said.splitlines() if len(line) > 80 and "http" not in line])
+            of_memory = stagecraft("validate", file, "--memory").stdout
+            self.assertEqual([], [line for line in (said + of_memory).splitlines() if len(line) > 80 and "http" not in line])
             self.assertRegex(said, rf"\n  {begin + '…' if begin else 'row'} +predicted  measured ")
             for row in self.results(stagecraft("validate", file, "--json"))[0]["rows"]:
                 figures = re.search(rf"\n  {re.escape(row['id'].removeprefix(begin))}\s+([\d.]+)\s+([\d.]+)\s+([-+][\d.]+) %", said)

@@ -13,6 +13,7 @@
 #include "base/wrapped_text.hpp"
 #include "calibrate/samples/statistics.hpp"
 #include "tools/validation/render.hpp"
+#include "tools/validation/row_table.hpp"
 
 namespace stagecraft {
 namespace {
@@ -26,40 +27,17 @@ std::string seconds(double time) {
   return fmt::format("{:.{}f}", time, time < 10 ? 3 : time < 100 ? 2 : time < 1'000 ? 1 : 0);
 }
 
-constexpr std::size_t kLongestName = 28;  // beside the figures of a row
-
-// What all names of rows begin with, up to a '_', where one of them is long.
-std::string shared_begin(const std::vector<ScoredRow>& rows) {
-  if (std::ranges::none_of(rows, [](const ScoredRow& row) { return row.id.size() > kLongestName; }))
-    return {};
-  std::string begin = rows.front().id;
-  for (const ScoredRow& row : rows)
-    begin.resize(static_cast<std::size_t>(std::ranges::mismatch(begin, row.id).in1 - begin.begin()));
-  return begin.substr(0, begin.rfind('_') + 1);
-}
-
-// The begin that names share is said in the head. A name that still leaves no room has a line of its own.
 void print_rows(const SetScore& score, std::ostream& out) {
-  const std::string begin = shared_begin(score.rows);
-  std::vector<std::string> names;
-  TextTable table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight});
-  const bool beside_head = begin.size() < kLongestName;
-  table.row(
-      {begin.empty() || !beside_head ? "row" : begin + "…", "predicted", "measured", "error", "90 %, in s"});
+  RowTable table{.longest_name = 28,
+                 .aligns = {Align::kRight, Align::kRight, Align::kRight, Align::kRight},
+                 .head = {"predicted", "measured", "error", "90 %, in s"}};
   for (const ScoredRow& row : score.rows) {
-    names.push_back(row.id.substr(begin.size()));
-    table.row({names.back().size() <= kLongestName ? names.back() : "", seconds(row.predicted),
-               seconds(row.measured), signed_percent(row.error()) + (row.covered() ? "  " : " *"),
-               fmt::format("{} to {}", seconds(row.interval[0]), seconds(row.interval[1]))});
+    table.names.push_back(row.id);
+    table.figures.push_back({seconds(row.predicted), seconds(row.measured),
+                             signed_percent(row.error()) + (row.covered() ? "  " : " *"),
+                             fmt::format("{} to {}", seconds(row.interval[0]), seconds(row.interval[1]))});
   }
-  if (!beside_head) out << "  rows of " << begin << "…\n";
-  const std::string text = table.str(2);
-  const std::vector<std::string_view> lines = split(text, '\n');
-  out << lines.front() << '\n';
-  for (std::size_t i = 0; i < names.size(); ++i) {
-    if (names[i].size() > kLongestName) out << "  " << names[i] << '\n';
-    out << lines[i + 1] << '\n';
-  }
+  out << table.str();
   for (const SkippedRow& row : score.skipped)
     print_sentence(fmt::format("{} skipped: {}", row.id, row.reason), out);
 }
