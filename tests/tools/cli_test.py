@@ -1201,6 +1201,15 @@ class Answers(Case):
                 self.assertAlmostEqual(seconds[name]["makespan_s"], nanoseconds[name]["makespan_s"] * 1e9, delta=0.51)
                 self.assertEqual(seconds[name]["bubble"], nanoseconds[name]["bubble"])
 
+    def test_an_exported_order_is_its_cells_in_json(self):
+        export = ["schedule", "export", "--schedule", "dualpipe-v", "--stages", "2", "--micro-batches", "4"]
+        for form in ("csv", "csv-calls"):
+            document, = self.results(stagecraft(*export, "--format", form, "--json"))
+            csv_text = stagecraft(*export, "--format", form).stdout
+            self.assertEqual([line.split(",") for line in csv_text.splitlines()], document["ranks"])
+            self.assertEqual(["stagecraft.schedule-export/1", "dualpipe-v", 2, 4, 2, form],
+                             [document[key] for key in ("schema", "name", "stages", "micro_batches", "chunks", "format")])
+
     def test_orders_of_files_are_compared_with_those_by_name(self):
         for name, size in (("1f1b", 8), ("interleaved-1f1b", 8), ("gpipe", 4)):
             export = ["schedule", "export", "--schedule", name, "--stages", "4", "--micro-batches", str(size)]
