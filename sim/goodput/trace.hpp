@@ -41,6 +41,7 @@ struct Trace {
   std::vector<TraceCount> counts = {};  // kCounts: by time, of equal times the last one counts
   std::vector<std::string> nodes = {};  // names in order of first appearance
   std::vector<std::string> causes = {};
+  std::string hash = {};  // of the text that it was read from
 
   friend bool operator==(const Trace&, const Trace&) = default;
 };

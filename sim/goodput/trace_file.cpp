@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "base/hash.hpp"
 #include "base/text.hpp"
 #include "base/utf8.hpp"
 #include "base/yaml.hpp"
@@ -238,7 +239,9 @@ std::optional<Trace> Parser::parse(std::string_view text) {
 }  // namespace
 
 std::optional<Trace> parse_trace(std::string_view text, const std::string& name, Diagnostics& diagnostics) {
-  return Parser(name, diagnostics).parse(without_byte_order_mark(text));
+  std::optional<Trace> trace = Parser(name, diagnostics).parse(without_byte_order_mark(text));
+  if (trace) trace->hash = StableHash().add(text).hex();
+  return trace;
 }
 
 std::vector<Duration> fault_durations(const Trace& trace) {

@@ -177,6 +177,21 @@ std::optional<ShapedStep> DegradedShapes::replicas(int nodes, BatchRule batch) {
   return std::nullopt;
 }
 
+int DegradedShapes::fewest_replicas(BatchRule batch) {
+  const std::scoped_lock lock(mutex_);
+  int fewest = 1, enough = own_data_;
+  while (fewest < enough) {
+    const int data = fewest + (enough - fewest) / 2;
+    const bool trains = time_of({.pipeline = own_depth_,
+                                 .data = data,
+                                 .micro_batch = scenario_.training.micro_batch_size,
+                                 .batch = batch})
+                            .has_value();
+    (trains ? enough : fewest) = trains ? data : data + 1;
+  }
+  return fewest;
+}
+
 // Twice as large as long as it fits, and as every replica has one. Fewer replicas have larger shards under
 // ZeRO, and more samples each.
 std::int64_t DegradedShapes::largest_micro_batch(Shape shape) {

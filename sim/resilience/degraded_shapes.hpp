@@ -43,6 +43,8 @@ class DegradedShapes {
 
   // The most replicas of the scenario's own pipeline that `nodes` hold.
   [[nodiscard]] std::optional<ShapedStep> replicas(int nodes, BatchRule batch);
+  // The fewest replicas of that pipeline that can train, if whatever more can as well.
+  [[nodiscard]] int fewest_replicas(BatchRule batch);
   // The least time among pipeline depths that divide the layers, each with the largest micro-batch that fits.
   // Abstract stages keep their micro-batch, since their costs are for it. The batch is kept. Where nodes stay
   // idle, the shape of the used nodes alone counts if it is better. source: Varuna (docs/resilience.md,

@@ -87,6 +87,10 @@ class Setup {
   [[nodiscard]] ShapedStep full() const { return full_step(request_); }
   [[nodiscard]] const ParallelPlan& plan() const { return request_.simulation.prepared.plan; }
   [[nodiscard]] ShapeOf replicas(BatchRule batch) const;
+  [[nodiscard]] BatchRule batch_rule() const {
+    return spec_.keep_batch ? BatchRule::kKept : BatchRule::kShrunk;
+  }
+  [[nodiscard]] int fewest_replicas(const ElasticSpec& job) const;
   [[nodiscard]] double failures_per_s() const { return failures_per_second(request_.spec, nodes()); }
   [[nodiscard]] int nodes() const { return request_.shapes.nodes(); }
   [[nodiscard]] int gpus_per_node() const { return request_.costs.gpus_per_node; }
@@ -215,7 +219,7 @@ std::optional<GoodputSetup> Setup::elastic() {
           "use fewer");
     return std::nullopt;
   }
-  const ShapeOf shape = replicas(spec_.keep_batch ? BatchRule::kKept : BatchRule::kShrunk);
+  const ShapeOf shape = replicas(batch_rule());
   const ElasticSpec job{.replicas = replicas_of_job,
                         .replica_nodes = replica_nodes,
                         .min_replicas = spec_.min_replicas,
@@ -232,7 +236,8 @@ std::optional<GoodputSetup> Setup::elastic() {
   if (!job.shape(spec_.min_replicas * replica_nodes)) {
     error("failures.policy.min_replicas",
           fmt::format("{} of the {} replicas cannot train on their own", spec_.min_replicas, replicas_of_job),
-          "use more: they have to hold the model, and a table of throughput has to name them");
+          fmt::format("min_replicas: {} is the least that {}", fewest_replicas(job),
+                      spec_.throughput.empty() ? "can" : "the table of throughput names"));
     return std::nullopt;
   }
   const int spares = spec_.spares.value_or(0);
@@ -241,6 +246,18 @@ std::optional<GoodputSetup> Setup::elastic() {
                       .nodes = nodes() + spares,
                       .spares = spares,
                       .notes = notes_on_copies(request_, whole_nodes ? 1 : node_gpus / replica_gpus)};
+}
+
+// All of them can train.
+int Setup::fewest_replicas(const ElasticSpec& job) const {
+  int fewest = job.min_replicas;
+  if (spec_.throughput.empty()) {
+    const int data = request_.shapes.fewest_replicas(batch_rule());
+    const int gpus = job.replica_nodes * job.gpus_per_node;
+    fewest = std::max(fewest, ceil_div(data * request_.costs.replica_gpus, gpus));
+  }
+  while (fewest < job.replicas && !job.shape(fewest * job.replica_nodes)) ++fewest;
+  return fewest;
 }
 
 std::optional<GoodputSetup> Setup::varuna() {

@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 #include <variant>
 
+#include "base/hash.hpp"
 #include "base/text.hpp"
 #include "sim/schedule/csv.hpp"
 
@@ -49,7 +51,8 @@ std::optional<PipelineOrder> load_order(YamlMap& root, const PresetPlaces& place
     return std::nullopt;
   }
   Schedule schedule = std::move(std::get<OrderFile>(order).schedule);
-  return PipelineOrder{.file = name, .schedule = std::move(schedule)};
+  return PipelineOrder{
+      .file = name, .schedule = std::move(schedule), .hash = StableHash().add(std::string_view(*text)).hex()};
 }
 
 }  // namespace stagecraft

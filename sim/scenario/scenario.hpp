@@ -39,6 +39,7 @@ struct Assertion {
 struct PipelineOrder {
   std::string file;  // as written
   Schedule schedule;
+  std::string hash = {};  // of the file's text
 
   friend bool operator==(const PipelineOrder&, const PipelineOrder&) = default;
 };

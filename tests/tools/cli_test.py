@@ -724,7 +724,11 @@ class Answers(Case):
         self.assertEqual(compared("--fused", "2s")["dualpipe-v"], shown("dualpipe-v", *of_a_chunk, "--fused", "1s"))
         group = ["--micro-batch-group", "8"]
         self.assertEqual(compared(*group)["interleaved-1f1b"], shown("interleaved-1f1b", *of_a_chunk, *group))
-        self.assertIn("costs are of one stage", stagecraft("schedule", "compare", *sizes).stdout)
+        text = stagecraft("schedule", "compare", *sizes).stdout
+        self.assertIn("costs are of one stage", text)
+        self.assertEqual([], [line for line in text.splitlines() if len(line) > 80])
+        longest, = [line for line in text.splitlines() if line.startswith("varuna ")]  # its bar has what is left
+        self.assertEqual(80, len(longest))
 
     def test_bubbles_of_compared_orders_are_those_that_are_shown(self):
         sizes = ["--stages", "4", "--micro-batches", "8", "--message", "100ms"]
@@ -1087,6 +1091,7 @@ class Answers(Case):
         of = {command: origin(self.results(stagecraft(*command.split(), job, *few, "--json"))[0])
               for command in ("run", "check", "memory", "goodput")}
         of["explain"] = origin(self.results(stagecraft("explain", job, "mfu", *few, "--json"))[0])
+        of["search"] = origin(self.results(stagecraft("search", job, *few, "--fix", "schedule", "--json"))[0])
         of["compare"] = origin(self.results(stagecraft("compare", job, job, *few, "--json"))[1])
         self.assertEqual([of["run"]], [one for i, one in enumerate(of.values()) if one not in list(of.values())[:i]])
         self.assertEqual(version, of["run"][0])
@@ -1195,6 +1200,15 @@ class Answers(Case):
             with self.subTest(name):
                 self.assertAlmostEqual(seconds[name]["makespan_s"], nanoseconds[name]["makespan_s"] * 1e9, delta=0.51)
                 self.assertEqual(seconds[name]["bubble"], nanoseconds[name]["bubble"])
+
+    def test_an_exported_order_is_its_cells_in_json(self):
+        export = ["schedule", "export", "--schedule", "dualpipe-v", "--stages", "2", "--micro-batches", "4"]
+        for form in ("csv", "csv-calls"):
+            document, = self.results(stagecraft(*export, "--format", form, "--json"))
+            csv_text = stagecraft(*export, "--format", form).stdout
+            self.assertEqual([line.split(",") for line in csv_text.splitlines()], document["ranks"])
+            self.assertEqual(["stagecraft.schedule-export/1", "dualpipe-v", 2, 4, 2, form],
+                             [document[key] for key in ("schema", "name", "stages", "micro_batches", "chunks", "format")])
 
     def test_orders_of_files_are_compared_with_those_by_name(self):
         for name, size in (("1f1b", 8), ("interleaved-1f1b", 8), ("gpipe", 4)):
@@ -1510,6 +1524,30 @@ class Answers(Case):
         alone = [json.loads(line) for line in stagecraft("validate", sets[1], sets[1], "--json").stdout.splitlines()][-1]
         self.assertIsNone(alone["fitted"])
 
+    # Names of rows are longer than what their figures leave: what they begin with is said once, the longest have their own line.
+    def test_rows_of_validate_keep_to_a_terminal(self):
+        for name, begin in (("dgxc_gb200", "dgxc_v25.05_gb200_"), ("megatron_bridge_gb200", "bridge_"), ("megatron_sc21", "")):
+            file = f"calibrate/validation/{name}.yaml"
+            said = stagecraft("validate", file).stdout
+            of_memory = stagecraft("validate", file, "--memory").stdout
+            self.assertEqual([], [line for line in (said + of_memory).splitlines() if len(line) > 80 and "http" not in line])
+            self.assertRegex(said, rf"\n  {begin + '…' if begin else 'row'} +predicted  measured ")
+            for row in self.results(stagecraft("validate", file, "--json"))[0]["rows"]:
+                figures = re.search(rf"\n  {re.escape(row['id'].removeprefix(begin))}\s+([\d.]+)\s+([\d.]+)\s+([-+][\d.]+) %", said)
+                predicted, measured, error = map(float, figures.groups())
+                self.assertAlmostEqual(row["predicted_s"], predicted, delta=6e-4 * max(1, row["predicted_s"]))
+                self.assertAlmostEqual(row["measured_s"], measured, delta=6e-4 * max(1, row["measured_s"]))
+                self.assertAlmostEqual(100 * row["error"], error, delta=0.051)
+
+    def test_scores_name_the_program_and_each_profile_once(self):
+        sets = ["calibrate/validation/megatron_sc21.yaml", "calibrate/validation/megatron_sc21_rest.yaml"]
+        run = self.results(stagecraft("run", FLAGSHIP, "--json"))[0]  # on the same profile
+        for words in ([], ["--memory"]):
+            for score in self.results(stagecraft("validate", *sets, *words, "--json")):
+                self.assertEqual([run["stagecraft_version"], run["profile_hash"]],
+                                 [score["stagecraft_version"], score["profile_hash"]], score["schema"])
+                self.assertNotIn("scenario_hash", score)
+
     def test_a_set_that_cannot_be_scored_passes_no_limit(self):
         rows = self.write("rows.yaml", "format: stagecraft.published/1\nset: none\nrows: []\n")
         self.assertEqual(DONE, stagecraft("validate", rows, cwd=self.folder).returncode)
@@ -1667,15 +1705,18 @@ class Output(Case):
 
     def test_a_file_that_cannot_be_written_is_refused_before_the_work(self):
         self.write("there.yaml", "precious")
-        for command, option in (("run", "--html"), ("search", "--write-best"), ("compare", "--html"),
+        self.write("there.yaml.0.et", "precious")
+        for command, option in (("run", "--html"), ("run", "--chakra"), ("search", "--write-best"), ("compare", "--html"),
                                 ("goodput", "--html"), ("validate", "--html")):
             for name, why in (("there.yaml", "exists and is left as it is"), ("nosuch/new.yaml", "cannot be written")):
                 with self.subTest(f"{command} {option} {name}"):
                     ran = stagecraft(command, "nosuch-scenario.yaml", option, name, cwd=self.folder)
                     self.assert_refused(ran)
-                    self.assertIn(f"{name}: error: {why}\n", ran.stderr)
+                    first = name + ".0.et" if option == "--chakra" else name
+                    self.assertIn(f"{first}: error: {why}\n", ran.stderr)
                     self.assertNotIn("nosuch-scenario", ran.stderr)
-        self.assertEqual("precious", (self.folder / "there.yaml").read_text(encoding="utf-8"))
+        for name in ("there.yaml", "there.yaml.0.et"):
+            self.assertEqual("precious", (self.folder / name).read_text(encoding="utf-8"))
 
     def test_a_file_is_written_beside_what_another_process_writes(self):
         (self.folder / "page.html.part").mkdir()

@@ -53,13 +53,21 @@ class Search(unittest.TestCase):
         times = [plan["iteration_time_s"] for plan in answer["ranked"]]
         self.assertEqual(times, sorted(times))
 
-    def test_an_overlap_that_was_not_tried_is_named(self):
-        search = ["search", self.file, "--vary", "parallelism.tensor=2", "--vary", "parallelism.sequence_parallel"]
-        said = "--vary overlap.tensor=false,true"
-        text = lambda *words: " ".join(self.run_it(*words).stdout.split())
-        self.assertIn(said, text(*search[:-1], search[-1] + "=true"))
-        self.assertNotIn(said, text(*search[:-1], search[-1] + "=false"))
-        self.assertNotIn(said, text(*search[:-1], search[-1] + "=true", "--vary", "overlap.tensor=false,true"))
+    def test_plans_with_sequence_parallelism_are_tried_with_tensor_overlap(self):
+        wide = ["--set", "model.hidden=8192", "--fix", "schedule", "--vary", "parallelism.tensor=2"]  # waits for no host
+        search = [*wide, "--vary", "parallelism.sequence_parallel=true"]
+        tried, *_ = self.document(*search)["ranked"]
+        values = [word for path, value in tried["plan"].items() for word in ("--set", f"{path}={json.dumps(value)}")]
+        result = json.loads(self.run_it("run", self.file, "--json", *wide[:2], *values, "--set", "overlap.tensor=true").stdout)
+        self.assertEqual(result["iteration_time_s"], tried["with_tensor_overlap"]["iteration_time_s"])
+        self.assertEqual(result["memory"]["peak_bytes"], tried["with_tensor_overlap"]["peak_bytes"])
+        text = " ".join(self.run_it("search", self.file, *search).stdout.split())
+        self.assertRegex(text, r"overlap\.tensor, where the software has it, would bring plan \d+ to [\d.]+ m?s "
+                         r"\([\d.]+ m?s without\); --vary overlap\.tensor=false,true ranks all plans")
+        for words in ([*wide, "--vary", "parallelism.sequence_parallel=false"], [*search, "--set", "overlap.tensor=false"],
+                      [*search, "--vary", "overlap.tensor=false,true"]):
+            self.assertNotIn("would bring", self.run_it("search", self.file, *words).stdout)
+            self.assertNotIn("with_tensor_overlap", self.document(*words)["ranked"][0])
 
     def test_every_reason_has_an_example(self):
         rejected = self.document("--set", "model.hidden=16384")["rejected"]
@@ -79,6 +87,26 @@ class Search(unittest.TestCase):
         front = self.document()["pareto"]
         self.assertGreater(len(front), 12)
         self.assertIn(f"nobody is better in both (12 of {len(front)}; --json has all)\n", text)
+
+    def test_the_front_names_of_its_plans_what_is_there(self):
+        self.file.write_text(SMALL.replace(", price: 2 USD/h", ""))
+        answer, text = self.document(), self.run_it("search", self.file).stdout
+        self.assertEqual([], [line for line in text.splitlines() if len(line) > 80])
+        head, *lines = text[text.index("nobody is better in both"):].splitlines()[1:]
+        self.assertEqual(["time", "memory", "plan"], head.split())
+        at, rows = head.index("plan"), []
+        for line in lines:  # a plan may go on in the next line
+            if line[:at].strip():
+                rows.append(line[at:])
+            else:
+                rows[-1] += " " + line[at:]
+        self.assertEqual(12, len(rows))
+        for row, plan in zip(rows, answer["pareto"]):
+            said = set(row.split(", "))
+            for title, key in (("tp", "tensor"), ("pp", "pipeline"), ("dp", "data")):
+                degree = plan["plan"]["parallelism." + key]
+                self.assertEqual(degree > 1, f"{title} {degree}" in said, row)
+            self.assertEqual(plan["plan"]["parallelism.sequence_parallel"], "sp" in said, row)
 
     def test_orders_that_the_software_does_not_run_are_said(self):
         def orders(*words):

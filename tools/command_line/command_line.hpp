@@ -50,6 +50,7 @@ struct OptionSpec {
   std::vector<std::string> (*suggestions)() = nullptr;  // names to list and complete; the command checks them
   std::string_view key = {};                            // the scenario key that says the same
   Written written = Written::kNo;
+  std::string_view first_file = {};  // behind a prefix of several files: ".0.et"
 };
 
 struct CommandSpec;

@@ -1,13 +1,14 @@
 #include "tools/command_line/document_origin.hpp"
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/check.hpp"
-#include "base/hash.hpp"
 #include "base/json.hpp"
 #include "base/text.hpp"
+#include "sim/scenario/scenario_hash.hpp"
 
 namespace stagecraft {
 namespace {
@@ -19,6 +20,14 @@ std::vector<std::string> profile_hashes(const Scenario& scenario) {
   return hashes;
 }
 
+std::string origin(std::string_view scenario_hash, const std::vector<std::string>& profile_hashes) {
+  JsonWriter json;
+  json.begin_object().field("stagecraft_version", STAGECRAFT_VERSION);
+  if (!scenario_hash.empty()) json.field("scenario_hash", scenario_hash);
+  if (!profile_hashes.empty()) json.field("profile_hash", std::string_view(join(profile_hashes, ", ")));
+  return json.end_object().str();
+}
+
 }  // namespace
 
 std::string with_keys(std::string document, std::string_view more) {
@@ -28,12 +37,14 @@ std::string with_keys(std::string document, std::string_view more) {
 }
 
 std::string with_origin(std::string document, const Scenario& scenario) {
-  JsonWriter json;
-  json.begin_object().field("stagecraft_version", STAGECRAFT_VERSION);
-  json.field("scenario_hash", std::string_view(StableHash().add(std::string_view(to_yaml(scenario))).hex()));
-  const std::vector<std::string> hashes = profile_hashes(scenario);
-  if (!hashes.empty()) json.field("profile_hash", std::string_view(join(hashes, ", ")));
-  return with_keys(std::move(document), json.end_object().str());
+  return with_keys(std::move(document), origin(scenario_hash(scenario), profile_hashes(scenario)));
+}
+
+std::string with_origin(std::string document, std::span<const std::string> profile_hashes) {
+  std::vector<std::string> once;
+  for (const std::string& hash : profile_hashes)
+    if (std::ranges::find(once, hash) == once.end()) once.push_back(hash);
+  return with_keys(std::move(document), origin({}, once));
 }
 
 }  // namespace stagecraft

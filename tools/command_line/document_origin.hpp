@@ -1,6 +1,7 @@
 // What a JSON document was made from: the same values give the same document, byte for byte.
 #pragma once
 
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -14,9 +15,11 @@ namespace stagecraft {
 // The document, an object, with these keys behind its own:
 //
 //   stagecraft_version   of the program
-//   scenario_hash        of the scenario with its options and all defaults, whatever file it is from; orders and
-//                        traces count by their names
+//   scenario_hash        of the scenario with its options and all defaults, whatever file it is from, and of the
+//                        orders, traces and other jobs that it names (sim/scenario/scenario_hash.hpp)
 //   profile_hash         of the text of its profile, of several devices one each; absent for abstract stages
 [[nodiscard]] std::string with_origin(std::string document, const Scenario& scenario);
+// Of many scenarios on profiles of these hashes: the same keys without `scenario_hash`, each profile once.
+[[nodiscard]] std::string with_origin(std::string document, std::span<const std::string> profile_hashes);
 
 }  // namespace stagecraft

@@ -116,8 +116,9 @@ void check_outputs(const Arguments& arguments) {
   Diagnostics diagnostics;
   std::map<fs::path, std::string_view> options;
   for (const OptionSpec& option : arguments.command().options) {
-    const auto file = arguments.text(option.name);
+    auto file = arguments.text(option.name);
     if (option.written == Written::kNo || !file) continue;
+    *file += option.first_file;
     std::error_code ignored;
     const auto [other, first] = options.emplace(
         fs::weakly_canonical(fs::absolute(behind_links(*file), ignored), ignored), option.name);

@@ -184,7 +184,11 @@ int residuals_command(const Arguments& arguments, Session& session) {
     for (const ProfileResiduals& profile : residuals) write_residuals(profile, session, diagnostics);
   print_diagnostics(diagnostics.sorted(), arguments, session);
   if (diagnostics.has_errors()) return kWrongInput;
-  session.out << residuals_text(residuals);
+  if (!arguments.has("json")) {
+    session.out << residuals_text(residuals);
+    return kDone;
+  }
+  for (const ProfileResiduals& profile : residuals) session.out << residuals_json(profile) << '\n';
   return kDone;
 }
 

@@ -9,9 +9,11 @@
 #include "base/yaml.hpp"
 #include "sim/scenario/preset.hpp"
 #include "sim/scenario/scenario_tree.hpp"
+#include "sim/search/overlap_trial.hpp"
 #include "sim/search/plan_search.hpp"
 #include "sim/search/search_space.hpp"
 #include "sim/search/stage_axes.hpp"
+#include "tools/command_line/document_origin.hpp"
 #include "tools/command_line/files.hpp"
 #include "tools/command_line/interrupt.hpp"
 #include "tools/command_line/progress.hpp"
@@ -79,6 +81,8 @@ class SearchCommand {
     if (!tree) return kWrongInput;
     apply_overrides(*tree, arguments_.all("set"), library_, diagnostics);
     const std::optional<YamlNode> section = taken_from(tree->root);
+    Diagnostics said_of_plans;
+    own_ = load_scenario(*tree, {}, library_, said_of_plans);
     folder_ = tree->folder;
     profile_file_ = profile_file_of(tree->root);
     auto space = load_search_space(session_.data.root / kSpaceFile, section ? &*section : nullptr, words_,
@@ -121,8 +125,10 @@ class SearchCommand {
       session_.err << "stopped: nothing is known before all plans are looked at\n";
       return kBySignal + Interrupt::signal();
     }
+    answer.overlaps = try_tensor_overlap(answer.space, answer.plans, listed_plans(answer), options_.threads);
     if (arguments_.has("json"))
-      session_.out << render_json(answer) << '\n';
+      session_.out << with_origin(render_json(answer), own_ ? *own_ : answer.plans.frames.front().scenario)
+                   << '\n';
     else
       session_.out << render_text(answer);
     if (answer.result.ranked.empty()) return kAnswerIsNo;
@@ -173,6 +179,7 @@ class SearchCommand {
   const Arguments& arguments_;
   Session& session_;
   Library library_;
+  std::optional<Scenario> own_{};              // as it is without a search; nullopt where it does not load
   std::filesystem::path folder_;               // of the scenario
   std::optional<std::string> profile_file_{};  // as the scenario names it
   SearchOptions options_;

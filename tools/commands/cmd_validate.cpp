@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/text.hpp"
+#include "tools/command_line/document_origin.hpp"
 #include "tools/command_line/interrupt.hpp"
 #include "tools/command_line/ordered_answers.hpp"
 #include "tools/command_line/scenarios.hpp"
@@ -85,7 +86,7 @@ int score_memory_of(const PublishedSet& set, Library& library, const Call& call)
   const MemoryScores scores = score_memory(set, library);
   if (scores.rows.empty() && scores.skipped.empty()) return answer_of_none(set, call);
   if (call.arguments.has("json")) {
-    print_memory_json(scores, call.session.out);
+    call.session.out << with_origin(memory_json(scores), scores.profile_hashes) << '\n';
   } else {
     print_memory_text(scores, call.arguments.has("quiet"), call.session.out);
   }
@@ -100,7 +101,7 @@ int score_time_of(const PublishedSet& set, Library& library, const Call& call,
   const SetScore& score = scored.emplace(
       score_set(set, load_rows(set, library), {.change = {}, .causes = call.pages || call.render.attribute}));
   if (call.arguments.has("json")) {
-    print_set_json(score, call.data, call.render, call.session.out);
+    call.session.out << with_origin(set_json(score, call.data, call.render), score.profile_hashes) << '\n';
   } else if (!call.pages) {
     print_set_text(score, call.data, call.render, call.session.out);
   }
@@ -127,8 +128,11 @@ void print_all(const std::vector<SetScore>& scores, const Call& call) {
   if (!several) return;
   const PooledIntervals pooled = pool_intervals(scores);
   const ErrorsByFit errors = errors_by_fit(scores, call.data);
-  call.arguments.has("json") ? print_pooled_json(pooled, errors, call.session.out)
-                             : print_pooled_text(pooled, errors, call.session.out);
+  if (!call.arguments.has("json")) return print_pooled_text(pooled, errors, call.session.out);
+  std::vector<std::string> profiles;
+  for (const SetScore& set : scores)
+    profiles.insert(profiles.end(), set.profile_hashes.begin(), set.profile_hashes.end());
+  call.session.out << with_origin(pooled_json(pooled, errors), profiles) << '\n';
 }
 
 int score_files(const SetFabrics& fabrics, const Call& call) {

@@ -30,7 +30,9 @@ constexpr OptionSpec kRunOptions[] = {
     kHtml,
     {.name = "chakra",
      .argument = "PREFIX",
-     .help = "Chakra execution traces: PREFIX.0.et and so on, a file for each rank"},
+     .help = "Chakra execution traces: PREFIX.0.et and so on, a file for each rank",
+     .written = Written::kAtEnd,
+     .first_file = ".0.et"},
     kForceView,
     {.name = "unfold", .help = "simulate every replica, not one of each kind"},
     {.name = "why", .help = "what bounds the iteration, and which change would help most"}};

@@ -12,6 +12,7 @@
 
 #include "base/json.hpp"
 #include "base/text.hpp"
+#include "base/wrapped_text.hpp"
 #include "sim/schedule/unrolled.hpp"
 #include "tools/commands/schedule_lab.hpp"
 
@@ -21,7 +22,7 @@ namespace {
 constexpr std::string_view kOfCompare[] = {
     "stages",          "micro-batches", "chunks", "micro-batch-group", "forward", "input-gradient",
     "weight-gradient", "recompute",     "fused",  "message",           "p2p",     "memory-limit"};
-constexpr int kBar = 40;  // columns of the longest
+constexpr std::size_t kLongestBar = 40, kShortestBar = 12;  // columns
 
 struct Row {
   std::string name;
@@ -112,13 +113,13 @@ std::string time_of(std::int64_t nanoseconds) {
   return fmt::format("{:.5g} s", static_cast<double>(nanoseconds) / 1e9);
 }
 
-// Work as a full bar, bubble as a light one.
-std::string bar_of(const Row& row, std::int64_t longest) {
+// Work as a full bar, bubble as a light one; the longest has `columns`.
+std::string bar_of(const Row& row, std::int64_t longest, std::size_t columns) {
   const auto cells = [&](std::int64_t time) {
-    return static_cast<int>((time * kBar + longest / 2) / std::max<std::int64_t>(longest, 1));
+    return (time * static_cast<std::int64_t>(columns) + longest / 2) / std::max<std::int64_t>(longest, 1);
   };
   std::string bar;
-  for (int i = 0; i < cells(row.makespan); ++i) bar += i < cells(row.ideal) ? "▓" : "░";
+  for (std::int64_t i = 0; i < cells(row.makespan); ++i) bar += i < cells(row.ideal) ? "▓" : "░";
   return bar;
 }
 
@@ -138,33 +139,45 @@ std::vector<const Row*> best_by_memory(const std::vector<Row>& rows) {
   return best;
 }
 
-void print_text(const std::vector<Row>& rows, int limit, Session& session) {
+// The figures, and beside them bars in what is left of a terminal.
+std::string table_of(const std::vector<const Row*>& rows) {
+  TextTable figures({Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight, Align::kRight,
+                     Align::kRight});
+  figures.row({"schedule", "v", "w", "makespan", "span", "bubble", "held"});
   std::int64_t longest = 0;
-  for (const Row& row : rows) longest = std::max(longest, row.makespan);
-  TextTable table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight, Align::kRight,
-                   Align::kRight, Align::kLeft});
-  table.row({"schedule", "chunks", "makespan", "span", "bubble/ideal", "stages held", "weights",
-             "work ▓ bubble ░"});
-  for (const Row& row : rows) {
-    if (!row.refused.empty()) continue;
-    table.row({row.name + (row.drains ? "" : " *"), std::to_string(row.chunks), time_of(row.makespan),
-               time_of(row.span), percent(row.over_ideal),
-               fmt::format("{:.4g}{}", row.stages_held, row.fits ? "" : " !"), fmt::format("{}x", row.copies),
-               bar_of(row, longest)});
+  for (const Row* row : rows) {
+    figures.row({row->name + (row->drains ? "" : " *"), std::to_string(row->chunks),
+                 std::to_string(row->copies), time_of(row->makespan), time_of(row->span),
+                 percent(row->over_ideal), fmt::format("{:.4g}{}", row->stages_held, row->fits ? "" : " !")});
+    longest = std::max(longest, row->makespan);
   }
-  session.out << table.str();
-  for (const Row& row : rows) {
-    if (!row.refused.empty()) session.out << fmt::format("{}: not at this size: {}\n", row.name, row.refused);
-  }
+  const std::string text = figures.str();
+  const std::vector<std::string_view> lines = split(text, '\n');
+  const std::size_t taken = lines.front().size() + 2;  // the head, which ends the last column
+  const std::size_t bar =
+      std::clamp(kTerminalWidth - std::min(taken, kTerminalWidth), kShortestBar, kLongestBar);
+  std::string out = fmt::format("{}  work ▓ bubble ░\n", lines.front());
+  for (std::size_t i = 0; i < rows.size(); ++i)
+    out += fmt::format("{}  {}\n", lines[i + 1], bar_of(*rows[i], longest, bar));
+  return out;
+}
+
+void print_text(const std::vector<Row>& rows, int limit, Session& session) {
+  std::vector<const Row*> shown;
+  for (const Row& row : rows)
+    if (row.refused.empty()) shown.push_back(&row);
+  session.out << table_of(shown);
+  for (const Row& row : rows)
+    if (!row.refused.empty())
+      session.out << wrapped_text("", "  ", fmt::format("{}: not at this size: {}", row.name, row.refused));
   session.out << "costs are of one stage: each of v chunks takes a v-th of them\n";
+  session.out << "w copies of the weights; bubble over the ideal; held: activations of stages\n";
   session.out << "* never drains: a period, with stale weights\n";
-  session.out << "best for the activations of so many stages a rank:";
-  const char* separator = " ";
-  for (const Row* row : best_by_memory(rows)) {
-    session.out << fmt::format("{}{:.4g}: {}", separator, row->stages_held, row->name);
-    separator = ", ";
-  }
-  session.out << '\n';
+  std::vector<std::string> best_of;
+  for (const Row* row : best_by_memory(rows))
+    best_of.push_back(fmt::format("{:.4g}: {}", row->stages_held, row->name));
+  session.out << wrapped_text("best for the activations of so many stages a rank: ", "  ",
+                              join(best_of, ", "));
   if (limit == 0) return;
   std::vector<Row> fitting = rows;
   std::erase_if(fitting, [](const Row& row) { return !row.fits || !row.drains; });

@@ -5,7 +5,10 @@
 #include <array>
 #include <ostream>
 #include <span>
+#include <string>
+#include <string_view>
 
+#include "base/json.hpp"
 #include "base/text.hpp"
 #include "sim/report/schedule_view.hpp"
 #include "sim/schedule/notation.hpp"
@@ -63,6 +66,23 @@ void print_json(const Schedule& schedule, const Arguments& arguments, Session& s
               << '\n';
 }
 
+// The cells of an exported order.
+std::string export_json(const Schedule& schedule, std::string_view form, std::string_view csv) {
+  JsonWriter json;
+  json.begin_object().field("schema", "stagecraft.schedule-export/1");
+  json.field("name", std::string_view(schedule.name)).field("stages", schedule.shape.ranks);
+  json.field("micro_batches", schedule.shape.micro_batches).field("chunks", schedule.shape.chunks);
+  json.field("format", form).key("ranks").begin_array();
+  while (!csv.empty()) {
+    const std::size_t end = std::min(csv.find('\n'), csv.size());
+    json.begin_array();
+    for (const std::string_view cell : split(csv.substr(0, end), ',')) json.value(cell);
+    json.end_array();
+    csv.remove_prefix(std::min(end + 1, csv.size()));
+  }
+  return json.end_array().end_object().str();
+}
+
 }  // namespace
 
 int schedule_check(const Words& words, const Arguments& arguments, Session& session) {
@@ -117,7 +137,8 @@ int schedule_export(const Words& words, const Arguments& arguments, Session& ses
       print_csv(schedule, form == "csv-calls" ? CsvForm::kComputeAndCommunication : CsvForm::kComputeOnly);
   if (const auto* problem = std::get_if<ScheduleProblem>(&text))
     throw UsageError(problem->message, problem->hint);
-  session.out << std::get<std::string>(text);
+  const std::string& csv = std::get<std::string>(text);
+  session.out << (arguments.has("json") ? export_json(schedule, form, csv) + "\n" : csv);
   return kDone;
 }
 

@@ -25,7 +25,7 @@ std::vector<PlanCell> degrees_of(const SearchPoint& point, const SearchSpace& sp
   add("parallelism.context", "cp", point.context);
   add("parallelism.expert", "ep", point.expert);
   if (by_divisors("parallelism.expert_tensor")) add("parallelism.expert_tensor", "etp", point.expert_tensor);
-  add("parallelism.virtual_stages", "chunks", point.virtual_stages);
+  add("parallelism.virtual_stages", "vp", point.virtual_stages);
   add("training.micro_batch_size", "mb", point.micro_batch);
   add(kBatchPath, "batch", point.global_batch);
   add("parallelism.zero_stage", "zero", point.zero_stage);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -147,6 +148,7 @@ class SearchJson {
           .field("mfu", figures_.mfu(plan));
       json_.field("peak_bytes", plan.memory.peak).field("peak_stage", plan.memory.rank);
       json_.field("verdict", name_of(plan.memory.verdict()));
+      write_overlap(plan.point);
       if (const auto cost = figures_.cost_per_million_tokens(plan)) {
         json_.field("cost_per_million_tokens", *cost);
         json_.field("currency", std::string_view(answer_.space.price->currency));
@@ -154,6 +156,20 @@ class SearchJson {
       json_.end_object();
     }
     json_.end_array();
+  }
+
+  // What the plan would be with overlap.tensor, where that was tried; null where it cannot be.
+  void write_overlap(std::size_t point) {
+    const auto trial = std::ranges::find(answer_.overlaps, point, &OverlapTrial::point);
+    if (trial == answer_.overlaps.end()) return;
+    json_.key("with_tensor_overlap");
+    if (!trial->plan) {
+      json_.null();
+      return;
+    }
+    json_.begin_object().field("iteration_time_s", trial->plan->time);
+    json_.field("peak_bytes", trial->plan->memory.peak).field("peak_stage", trial->plan->memory.rank);
+    json_.field("verdict", name_of(trial->plan->memory.verdict())).end_object();
   }
 
   const SearchAnswer& answer_;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -54,6 +55,10 @@ std::string phrase_of(const SearchRefusal& refusal) {
   return phrase;
 }
 
+bool has_several_gpu_counts(const SearchAnswer& answer) {
+  return best_by_gpus(answer.plans, answer.result.ranked).size() > 1;
+}
+
 class SearchText {
  public:
   explicit SearchText(const SearchAnswer& answer)
@@ -65,24 +70,19 @@ class SearchText {
   [[nodiscard]] std::string render() const {
     std::string out = answer_.name + "\n" + counts();
     if (answer_.result.ranked.empty()) return out + why_none();
-    const std::vector<RankedPlan> scaling = best_by_gpus(answer_.plans, answer_.result.ranked);
-    std::vector<RankedPlan> best(
-        answer_.result.ranked.begin(),
-        answer_.result.ranked.begin() +
-            static_cast<std::ptrdiff_t>(std::min(answer_.top, answer_.result.ranked.size())));
-    if (scaling.size() == 1)
-      out += "\n" + table(best, Rows::kRanked) + headroom(best) + overlap_not_tried(best);
-    if (scaling.size() > 1)
-      out += "\nbest plan of each number of GPUs\n" + table(scaling, Rows::kScaling) + headroom(scaling) +
-             overlap_not_tried(scaling) + speedups(scaling);
+    const bool scaled = has_several_gpu_counts(answer_);
+    const std::vector<RankedPlan> listed = listed_plans(answer_);
+    out += (scaled ? "\nbest plan of each number of GPUs\n" : "\n") +
+           table(listed, scaled ? Rows::kScaling : Rows::kRanked) + headroom(listed) +
+           overlap_gain(listed, scaled) + (scaled ? speedups(listed) : "");
     std::vector<RankedPlan> front = answer_.result.pareto;
     const std::size_t all = front.size();
     if (front.size() > kMostFront) front.resize(kMostFront);
-    if (all > 1 && scaling.size() == 1)
+    if (all > 1 && !scaled)
       out += "\ntime against memory: nobody is better in both" +
              (all > front.size() ? fmt::format(" ({} of {}; --json has all)", front.size(), all)
                                  : std::string()) +
-             "\n" + table(front, Rows::kFront);
+             "\n" + front_table(front);
     return out;
   }
 
@@ -127,16 +127,27 @@ class SearchText {
   }
 
   // Not every software has this overlap, so that the usual space leaves it out.
-  [[nodiscard]] std::string overlap_not_tried(const std::vector<RankedPlan>& plans) const {
-    if (answer_.space.find("overlap.tensor") != nullptr) return "";
-    const bool might_gain = std::ranges::any_of(plans, [&](const RankedPlan& plan) {
-      const SearchPoint& at = plans_.point(plan);
-      return at.sequence_parallel && at.tensor > 1 && !answer_.plans.frames[at.frame].scenario.overlap.tensor;
-    });
-    if (!might_gain) return "";
+  [[nodiscard]] std::string overlap_gain(const std::vector<RankedPlan>& listed, bool scaled) const {
+    if (answer_.overlaps.empty()) return "";
+    constexpr const char* kAsk = "--vary overlap.tensor=false,true ranks all plans with it and without";
+    const RankedPlan *without = nullptr, *with = nullptr;
+    for (const OverlapTrial& trial : answer_.overlaps) {
+      const auto plan = std::ranges::find(listed, trial.point, &RankedPlan::point);
+      if (!trial.plan || plan == listed.end()) continue;
+      const RankedPlan& best = with != nullptr ? *with : scaled ? *plan : listed.front();
+      if (sample_time(answer_.plans, *trial.plan) >= sample_time(answer_.plans, best)) continue;
+      without = &*plan;
+      with = &*trial.plan;
+    }
+    if (with == nullptr)
+      return wrapped_text("", "  ",
+                          fmt::format("overlap.tensor would not shorten the best of these; {}", kAsk));
+    const std::string which = scaled ? fmt::format("that of {} GPUs", plans_.point(*with).gpus())
+                                     : fmt::format("plan {}", without - listed.data() + 1);
     return wrapped_text("", "  ",
-                        "not tried: overlap.tensor, which plans with sequence parallelism (sp) may gain from "
-                        "where their software has it (--vary overlap.tensor=false,true)");
+                        fmt::format("overlap.tensor, where the software has it, would bring {} to {} ({} "
+                                    "without); {}",
+                                    which, human(with->time), human(without->time), kAsk));
   }
 
   [[nodiscard]] std::string counts() const {
@@ -211,28 +222,44 @@ class SearchText {
     return out;
   }
 
+  using Cells = std::vector<std::vector<PlanCell>>;  // of each row
+
+  [[nodiscard]] Cells cells_of(const std::vector<RankedPlan>& rows) const {
+    Cells cells;
+    for (const RankedPlan& plan : rows) cells.push_back(plans_.cells(plan.point));
+    return cells;
+  }
+
+  // Columns in which rows differ, and those that a plan is known by.
+  [[nodiscard]] static bool is_shown(const Cells& cells, std::size_t column) {
+    const std::string& first = cells.front()[column].value;
+    return column < 3 || std::ranges::any_of(cells, [&](const std::vector<PlanCell>& row) {
+             const PlanCell& cell = row[column];
+             return cell.value != first || (cell.numbers != nullptr && cell.value != kEvenLayers);
+           });
+  }
+
+  // A switch is said in fewer letters than in JSON.
+  [[nodiscard]] static std::string shown_value(const PlanCell& cell) {
+    const bool is_switch = !cell.text && cell.node == nullptr;
+    return is_switch && cell.value == "true" ? "yes" : is_switch && cell.value == "false" ? "no" : cell.value;
+  }
+
   // Columns that all rows share go into one line.
-  enum class Rows { kRanked, kScaling, kFront };
+  enum class Rows { kRanked, kScaling };
 
   [[nodiscard]] std::string table(const std::vector<RankedPlan>& rows, Rows kind) const {
-    const bool numbered = kind == Rows::kRanked, scaled = kind == Rows::kScaling;
-    std::vector<std::vector<PlanCell>> cells;
-    for (const RankedPlan& plan : rows) cells.push_back(plans_.cells(plan.point));
+    const Cells cells = cells_of(rows);
     std::vector<std::size_t> shown;
     std::vector<std::string> same;
     for (std::size_t c = 0; c < cells.front().size(); ++c) {
-      const bool differs =
-          std::ranges::any_of(cells, [&](const auto& row) { return row[c].value != cells.front()[c].value; });
-      const bool uneven = std::ranges::any_of(
-          cells, [&](const auto& row) { return row[c].numbers != nullptr && row[c].value != kEvenLayers; });
-      if (differs || uneven || c < 3)
+      if (is_shown(cells, c))
         shown.push_back(c);
       else if (is_worth_saying(cells.front()[c]))
-        same.push_back(cells.front()[c].title + " " + cells.front()[c].value);
+        same.push_back(cells.front()[c].title + " " + shown_value(cells.front()[c]));
     }
-    std::vector<Align> aligns;
-    std::vector<std::string> head;
-    if (numbered || scaled) aligns.push_back(Align::kRight), head.emplace_back(numbered ? "#" : "GPUs");
+    std::vector<Align> aligns = {Align::kRight};
+    std::vector<std::string> head = {kind == Rows::kRanked ? "#" : "GPUs"};
     for (const std::size_t c : shown)
       aligns.push_back(cells.front()[c].align), head.push_back(short_title(cells.front()[c].title));
     for (std::string& title : figure_titles()) {
@@ -242,15 +269,60 @@ class SearchText {
     TextTable text(aligns);
     text.row(std::move(head));
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      std::vector<std::string> row;
-      if (numbered) row.push_back(std::to_string(i + 1));
-      if (scaled) row.push_back(std::to_string(plans_.point(rows[i]).gpus()));
-      for (const std::size_t c : shown) row.push_back(cells[i][c].value);
+      std::vector<std::string> row = {
+          std::to_string(kind == Rows::kRanked ? static_cast<int>(i) + 1 : plans_.point(rows[i]).gpus())};
+      for (const std::size_t c : shown) row.push_back(shown_value(cells[i][c]));
       for (std::string& figure : figure_cells(rows[i])) row.push_back(std::move(figure));
       text.row(std::move(row));
     }
-    return text.str() +
-           (same.empty() || kind == Rows::kFront ? "" : "in all of them: " + join(same, ", ") + "\n");
+    return text.str() + (same.empty() ? "" : wrapped_text("in all of them: ", "  ", join(same, ", ")));
+  }
+
+  // Plans of the front differ in nearly everything, so that each is said in words.
+  [[nodiscard]] std::string front_table(const std::vector<RankedPlan>& rows) const {
+    const Cells cells = cells_of(rows);
+    TextTable figures({Align::kRight, Align::kLeft});
+    figures.row({"time", kMemory});
+    for (const RankedPlan& plan : rows) figures.row({human(plan.time), memory(plan)});
+    const std::string text = figures.str();
+    const std::vector<std::string_view> lines = split(text, '\n');
+    std::size_t width = 0;
+    for (const std::string_view line : lines) width = std::max(width, line.size() + 2);
+    const auto padded = [&](std::size_t line) { return fmt::format("{:<{}}", lines[line], width); };
+    std::string out = padded(0) + "plan\n";
+    for (std::size_t i = 0; i < rows.size(); ++i) out += beside(padded(i + 1), parts_of(cells, i));
+    return out;
+  }
+
+  // The parts behind a head, on further lines where they pass a terminal.
+  [[nodiscard]] static std::string beside(std::string head, const std::vector<std::string>& parts) {
+    const std::string indent(head.size(), ' ');
+    std::string out, line = std::move(head) + parts.front();
+    for (const std::string& part : std::span(parts).subspan(1)) {
+      if (line.size() + part.size() + 3 > kTerminalWidth) {  // and another comma
+        out += line + ",\n";
+        line = indent + part;
+      } else {
+        line += ", " + part;
+      }
+    }
+    return out + line + "\n";
+  }
+
+  // "tp 4", "dp 16", "sp", "interleaved-1f1b"; a degree of one, no recompute and what is off are left out.
+  [[nodiscard]] static std::vector<std::string> parts_of(const Cells& cells, std::size_t row) {
+    std::vector<std::string> parts;
+    for (std::size_t c = 0; c < cells[row].size(); ++c) {
+      const PlanCell& cell = cells[row][c];
+      if (!is_shown(cells, c) || cell.value == "false" || cell.value == "none") continue;
+      const bool counts = cell.path == "training.micro_batch_size" || cell.path.starts_with("parallelism.");
+      if (counts && cell.value == (cell.path == "parallelism.zero_stage" ? "0" : "1")) continue;
+      const std::string title = short_title(cell.title);
+      const bool alone = cell.path == "schedule";
+      parts.push_back(alone ? cell.value : cell.value == "true" ? title : title + " " + cell.value);
+    }
+    if (parts.empty()) parts.emplace_back("–");
+    return parts;
   }
 
   [[nodiscard]] static std::string short_title(const std::string& title) {
@@ -259,7 +331,7 @@ class SearchText {
 
   // The batch is the scenario's unless it follows the plan.
   [[nodiscard]] bool is_worth_saying(const PlanCell& cell) const {
-    if (cell.title == "cp" || cell.title == "ep" || cell.title == "chunks") return cell.value != "1";
+    if (cell.title == "cp" || cell.title == "ep" || cell.title == "vp") return cell.value != "1";
     if (cell.numbers != nullptr) return false;  // even in all of them
     return cell.title != "batch" || answer_.space.batch_at_most || answer_.space.find(kBatchPath) != nullptr;
   }
@@ -316,6 +388,13 @@ class SearchText {
 };
 
 }  // namespace
+
+std::vector<RankedPlan> listed_plans(const SearchAnswer& answer) {
+  if (has_several_gpu_counts(answer)) return best_by_gpus(answer.plans, answer.result.ranked);
+  std::vector<RankedPlan> best = answer.result.ranked;
+  if (best.size() > answer.top) best.resize(answer.top);
+  return best;
+}
 
 std::string render_text(const SearchAnswer& answer) {
   return SearchText(answer).render();

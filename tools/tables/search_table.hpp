@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "sim/report/report.hpp"
+#include "sim/search/overlap_trial.hpp"
 #include "sim/search/plan_search.hpp"
 #include "sim/search/search_space.hpp"
 
@@ -20,9 +21,13 @@ struct SearchAnswer {
   SearchResult result;
   std::size_t top = 10;  // plans that are listed
   bool exhaustive = false;
+  std::vector<OverlapTrial> overlaps = {};  // of the plans that are listed
 };
 
-// A table for people, 80 columns where the space has no unusual axes.
+// The plans of the first table: the best, or of several numbers of GPUs the best of each.
+[[nodiscard]] std::vector<RankedPlan> listed_plans(const SearchAnswer& answer);
+
+// Tables for people: 80 columns where the space has no unusual axes.
 [[nodiscard]] std::string render_text(const SearchAnswer& answer);
 // One document on one line; docs/search.md has the keys.
 [[nodiscard]] std::string render_json(const SearchAnswer& answer);

@@ -4,7 +4,9 @@
 
 #include <cmath>
 #include <map>
+#include <string_view>
 
+#include "base/json.hpp"
 #include "base/text.hpp"
 #include "calibrate/fit/write_profile.hpp"
 
@@ -108,6 +110,32 @@ std::string residuals_text(const std::vector<ProfileResiduals>& profiles) {
     out += table.str(2);
   }
   return out;
+}
+
+std::string residuals_json(const ProfileResiduals& profile) {
+  JsonWriter json;
+  const auto write = [&json](std::string_view key, const Sourced<double>& share) {
+    json.key(key).begin_object().field("value", share.value);
+    json.field("provenance", name(share.provenance)).end_object();
+  };
+  const auto write_coverage = [&json](const char* key, const Coverage& coverage) {
+    json.key(key).begin_object().field("coverage_90", coverage.share);
+    json.field("median_width", coverage.median_width).end_object();
+  };
+  json.begin_object().field("schema", "stagecraft.residuals/1");
+  json.field("profile", std::string_view(profile.profile)).field("rows", profile.rows);
+  if (profile.rows > 0) {
+    write_coverage("now", profile.now);
+    write_coverage("left_out", profile.left_out);
+  } else {
+    json.field("as", std::string_view(profile.of));
+  }
+  json.key("families").begin_object();
+  for (std::size_t i = 0; i < kOpFamilyCount; ++i) write(kOpFamilyNames[i], profile.residuals.families[i]);
+  json.end_object();
+  write("run", profile.residuals.run);
+  write("correlation", profile.residuals.correlation);
+  return json.end_object().str();
 }
 
 }  // namespace stagecraft

@@ -26,5 +26,7 @@ struct ProfileResiduals {
 [[nodiscard]] std::string with_residuals(const std::string& profile_text, const ResidualModel& residuals);
 
 [[nodiscard]] std::string residuals_text(const std::vector<ProfileResiduals>& profiles);
+// One document ("stagecraft.residuals/1"): shares, each with its provenance.
+[[nodiscard]] std::string residuals_json(const ProfileResiduals& profile);
 
 }  // namespace stagecraft

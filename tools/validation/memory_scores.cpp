@@ -8,7 +8,9 @@
 
 #include "base/json.hpp"
 #include "base/text.hpp"
+#include "base/wrapped_text.hpp"
 #include "sim/simulate.hpp"
+#include "tools/validation/row_table.hpp"
 
 namespace stagecraft {
 namespace {
@@ -36,15 +38,18 @@ Bytes figure_of(const MemoryLedger& ledger, const PublishedSet& set) {
 
 std::string gib(Bytes size) {
   using namespace literals;
-  return fmt::format("{:.2f} GiB", size / 1_GiB);
+  return fmt::format("{:.2f}", size / 1_GiB);
 }
 
 std::string_view figure_name(const PublishedSet& set) {
   return kMemoryFigureNames[static_cast<std::size_t>(set.memory_figure.value_or(MemoryFigure::kDevice))];
 }
 
-std::string_view outcome(const MemoryScore& row) {
-  return row.out_of_memory ? "out of memory" : "ran";
+// A run ended as the verdict says, or else the verdict is wrong or the card was nearly full.
+std::string verdict_text(const MemoryScore& row) {
+  std::string text(name_of(row.verdict));
+  if (row.wrong_verdict()) return text + " (wrong)";
+  return row.verdict == Verdict::kOutOfMemory && !row.out_of_memory ? text + ", ran" : text;
 }
 
 }  // namespace
@@ -98,6 +103,7 @@ MemoryScores score_memory(const PublishedSet& set, Library& library) {
       continue;
     }
     const MemoryLedger ledger = memory_of(*scenario);
+    if (scenario->profile) scores.profile_hashes.push_back(scenario->profile->hash);
     scores.rows.push_back(
         {.id = row.id,
          .predicted = figure_of(ledger, set),
@@ -110,30 +116,33 @@ MemoryScores score_memory(const PublishedSet& set, Library& library) {
 }
 
 void print_memory_text(const MemoryScores& scores, bool quiet, std::ostream& out) {
-  out << fmt::format("{}   {}\n  memory: {}\n", scores.set->name, scores.set->title,
-                     figure_name(*scores.set));
+  out << wrapped_text(scores.set->name + "   ", "  ", scores.set->title)
+      << fmt::format("  memory: {}, in GiB\n", figure_name(*scores.set));
   if (!quiet) {
-    TextTable table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kLeft, Align::kLeft});
-    table.row({"row", "predicted", "measured", "error", "verdict", "outcome"});
+    RowTable table{.longest_name = 25,
+                   .aligns = {Align::kRight, Align::kRight, Align::kRight, Align::kLeft},
+                   .head = {"predicted", "measured", "error", "verdict"}};
     for (const MemoryScore& row : scores.rows) {
-      table.row({row.id, gib(row.predicted), row.measured ? gib(*row.measured) : "-",
-                 row.error() ? fmt::format("{:+.1f} %", *row.error() * 100) : "-",
-                 std::string(name_of(row.verdict)) + (row.wrong_verdict() ? " (wrong)" : ""),
-                 std::string(outcome(row))});
+      table.names.push_back(row.id);
+      table.figures.push_back({gib(row.predicted), row.measured ? gib(*row.measured) : "-",
+                               row.error() ? fmt::format("{:+.1f} %", *row.error() * 100) : "-",
+                               verdict_text(row)});
     }
-    out << table.str(2);
-    for (const auto& [id, reason] : scores.skipped) out << fmt::format("  {} skipped: {}\n", id, reason);
+    out << table.str();
+    for (const auto& [id, reason] : scores.skipped)
+      out << wrapped_text("  ", "    ", fmt::format("{} skipped: {}", id, reason));
   }
   if (const ErrorSummary summary = scores.summary(); summary.rows > 0) {
     const MemoryScore& worst = scores.rows[summary.worst];
-    out << fmt::format("  {} figures: MAPE {}, bias {:+.1f} %, median {}, worst {} ({:+.1f} %)\n",
-                       summary.rows, percent(summary.mean_absolute), summary.bias * 100,
-                       percent(summary.median_absolute), worst.id, *worst.error() * 100);
+    out << wrapped_text("  ", "    ",
+                        fmt::format("{} figures: MAPE {}, bias {:+.1f} %, median {}, worst {} ({:+.1f} %)",
+                                    summary.rows, percent(summary.mean_absolute), summary.bias * 100,
+                                    percent(summary.median_absolute), worst.id, *worst.error() * 100));
   }
   out << fmt::format("  {} verdicts, {} wrong\n\n", scores.rows.size(), scores.wrong_verdicts());
 }
 
-void print_memory_json(const MemoryScores& scores, std::ostream& out) {
+std::string memory_json(const MemoryScores& scores) {
   JsonWriter json;
   json.begin_object()
       .field("schema", "stagecraft.validation/1")
@@ -165,7 +174,7 @@ void print_memory_json(const MemoryScores& scores, std::ostream& out) {
         .end_object();
   }
   json.end_array().end_object();
-  out << json.str() << '\n';
+  return json.str();
 }
 
 }  // namespace stagecraft

@@ -34,6 +34,7 @@ struct MemoryScores {
   const PublishedSet* set = nullptr;
   std::vector<MemoryScore> rows;
   std::vector<std::pair<std::string, std::string>> skipped;  // row, reason
+  std::vector<std::string> profile_hashes{};                 // of each scored row
 
   [[nodiscard]] ErrorSummary summary() const;  // of the rows with a figure; `worst` is a place in `rows`
   [[nodiscard]] int wrong_verdicts() const;
@@ -43,6 +44,6 @@ struct MemoryScores {
 [[nodiscard]] MemoryScores score_memory(const PublishedSet& set, Library& library);
 
 void print_memory_text(const MemoryScores& scores, bool quiet, std::ostream& out);
-void print_memory_json(const MemoryScores& scores, std::ostream& out);
+[[nodiscard]] std::string memory_json(const MemoryScores& scores);
 
 }  // namespace stagecraft

@@ -34,9 +34,9 @@ struct RenderOptions {
   bool attribute = false;
 };
 void print_set_text(const SetScore& score, const ScoreData& data, RenderOptions options, std::ostream& out);
-void print_set_json(const SetScore& score, const ScoreData& data, RenderOptions options, std::ostream& out);
+[[nodiscard]] std::string set_json(const SetScore& score, const ScoreData& data, RenderOptions options);
 void print_pooled_text(const PooledIntervals& pooled, const ErrorsByFit& errors, std::ostream& out);
-void print_pooled_json(const PooledIntervals& pooled, const ErrorsByFit& errors, std::ostream& out);
+[[nodiscard]] std::string pooled_json(const PooledIntervals& pooled, const ErrorsByFit& errors);
 
 // The page, without ablation and leave-out tables.
 [[nodiscard]] std::string validation_page(const std::vector<SetScore>& scores, const ScoreData& data);

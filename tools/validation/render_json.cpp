@@ -1,6 +1,6 @@
 #include <algorithm>
 #include <cmath>
-#include <ostream>
+#include <string>
 
 #include "base/json.hpp"
 #include "tools/validation/render.hpp"
@@ -85,7 +85,7 @@ void write_errors(const char* key, const SomeErrors& errors, JsonWriter& json) {
 
 }  // namespace
 
-void print_set_json(const SetScore& score, const ScoreData& data, RenderOptions options, std::ostream& out) {
+std::string set_json(const SetScore& score, const ScoreData& data, RenderOptions options) {
   const ErrorSummary summary = score.summary();
   const FittedCount fitted = fitted_constants_of(score, data);
   JsonWriter json;
@@ -109,10 +109,10 @@ void print_set_json(const SetScore& score, const ScoreData& data, RenderOptions 
   json.key("assumed").begin_array();
   for (const std::string& key : score.assumed) json.value(std::string_view(key));
   json.end_array().end_object();
-  out << json.str() << '\n';
+  return json.str();
 }
 
-void print_pooled_json(const PooledIntervals& pooled, const ErrorsByFit& errors, std::ostream& out) {
+std::string pooled_json(const PooledIntervals& pooled, const ErrorsByFit& errors) {
   JsonWriter json;
   json.begin_object().field("schema", "stagecraft.validation-intervals/1");
   json.field("coverage_90", pooled.now.share).field("median_width", pooled.now.median_width);
@@ -121,7 +121,7 @@ void print_pooled_json(const PooledIntervals& pooled, const ErrorsByFit& errors,
   write_errors("fitted", errors.fitted, json);
   write_errors("held_out", errors.held_out, json);
   json.end_object();
-  out << json.str() << '\n';
+  return json.str();
 }
 
 }  // namespace stagecraft

@@ -4,12 +4,16 @@
 #include <cmath>
 #include <cstdint>
 #include <ostream>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/text.hpp"
 #include "base/wrapped_text.hpp"
 #include "calibrate/samples/statistics.hpp"
 #include "tools/validation/render.hpp"
+#include "tools/validation/row_table.hpp"
 
 namespace stagecraft {
 namespace {
@@ -18,16 +22,22 @@ void print_sentence(const std::string& text, std::ostream& out) {
   out << wrapped_text("  ", "    ", text);
 }
 
+// Four digits, and all before the point: "0.132", "24.49", "147.1", "1017".
+std::string seconds(double time) {
+  return fmt::format("{:.{}f}", time, time < 10 ? 3 : time < 100 ? 2 : time < 1'000 ? 1 : 0);
+}
+
 void print_rows(const SetScore& score, std::ostream& out) {
-  TextTable table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight, Align::kLeft});
-  table.row({"row", "predicted", "measured", "error", "90 %", ""});
+  RowTable table{.longest_name = 28,
+                 .aligns = {Align::kRight, Align::kRight, Align::kRight, Align::kRight},
+                 .head = {"predicted", "measured", "error", "90 %, in s"}};
   for (const ScoredRow& row : score.rows) {
-    table.row({row.id, fmt::format("{:.3f} s", row.predicted), fmt::format("{:.3f} s", row.measured),
-               signed_percent(row.error()),
-               fmt::format("{:.3f} to {:.3f} s", row.interval[0], row.interval[1]),
-               row.covered() ? "" : "outside"});
+    table.names.push_back(row.id);
+    table.figures.push_back({seconds(row.predicted), seconds(row.measured),
+                             signed_percent(row.error()) + (row.covered() ? "  " : " *"),
+                             fmt::format("{} to {}", seconds(row.interval[0]), seconds(row.interval[1]))});
   }
-  out << table.str(2);
+  out << table.str();
   for (const SkippedRow& row : score.skipped)
     print_sentence(fmt::format("{} skipped: {}", row.id, row.reason), out);
 }
@@ -52,7 +62,7 @@ void print_comparison(const SetScore& score, const ScoreData& data, std::ostream
     out << fmt::format(
         "  rank correlation within a model {:.2f}{}\n", *rank,
         by_gpus.empty() ? "" : fmt::format(", and number of GPUs {:.2f}", *mean_rank(by_gpus)));
-  out << fmt::format("  90 % intervals: {} of the rows inside, median width {}\n",
+  out << fmt::format("  90 % intervals: {} of the rows inside (* outside), median width {}\n",
                      percent(score.coverage(), 0), percent(score.median_width()));
   const FittedCount fitted = fitted_constants_of(score, data);
   print_sentence(

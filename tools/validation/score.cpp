@@ -203,7 +203,10 @@ SetScore score_set(const PublishedSet& set, const std::vector<LoadedRow>& rows, 
       score.skipped.push_back({loaded.row->id, "no time was measured"});
       continue;
     }
-    if (scenario.profile) score.profile = scenario.profile->name;
+    if (scenario.profile) {
+      score.profile = scenario.profile->name;
+      score.profile_hashes.push_back(scenario.profile->hash);
+    }
     score.rows.push_back(scored(*loaded.row, scenario, simulation, *measured));
     if (options.causes)
       score.rows.back().causes =

@@ -73,7 +73,8 @@ struct PeerScore {
 struct SetScore {
   std::string name, title, origin, licence;
   std::vector<std::string> assumed;
-  std::string profile;  // of its rows
+  std::string profile;                        // of its rows
+  std::vector<std::string> profile_hashes{};  // of each scored row
   std::vector<ScoredRow> rows;
   std::vector<SkippedRow> skipped;
 

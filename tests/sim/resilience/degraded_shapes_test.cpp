@@ -60,6 +60,14 @@ TEST(DegradedShape, KeepsItsBatchOnTheReplicasThatAreWhole) {
   EXPECT_EQ(shapes.replicas(3, BatchRule::kKept), std::nullopt);
 }
 
+// Four pipelines of four ranks, of which one alone can train.
+TEST(DegradedShape, IsOfOneReplicaAtLeastWhereEachHoldsTheModel) {
+  const Scenario scenario = scenario_of(pipelines(4, 16));
+  DegradedShapes shapes = shapes_of(scenario);
+  EXPECT_EQ(shapes.fewest_replicas(BatchRule::kKept), 1);
+  EXPECT_EQ(shapes.fewest_replicas(BatchRule::kShrunk), 1);
+}
+
 TEST(DegradedShape, ShrinksItsBatchWhenAskedTo) {
   const Scenario scenario = scenario_of(pipelines(2, 16));
   DegradedShapes shapes = shapes_of(scenario);

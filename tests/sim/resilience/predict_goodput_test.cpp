@@ -12,6 +12,7 @@
 
 #include "sim/goodput/closed_forms.hpp"
 #include "sim/resilience/checkpoint_times.hpp"
+#include "sim/resilience/degraded_shapes.hpp"
 #include "tests/sim/goodput/pencil.hpp"
 #include "tests/sim/simulate/scenarios.hpp"
 
@@ -530,6 +531,38 @@ TEST(PredictGoodput, SaysWhereFailuresAreAskedForThatCannotBeSurvived) {
   EXPECT_EQ(refusal.path, "failures.policy.max_failures");
   EXPECT_EQ(refusal.where.line, 6);
   EXPECT_FALSE(refusal.hint.empty());
+}
+
+// ZeRO 3 shares the model out over 8 nodes, and one does not hold it.
+TEST(PredictGoodput, NamesTheFewestReplicasThatHoldAShardedModel) {
+  const auto elastic = [](const std::string& policy) {
+    return scenario_of(
+        "stagecraft: 1\n"
+        "model: llama-3-70b\n"
+        "cluster: {node: dgx-a100-80gb, nodes: 8}\n"
+        "parallelism: {tensor: 1, zero_stage: 3}\n"
+        "training: {global_batch_size: 64, micro_batch_size: 1, sequence_length: 8192, recompute: full}\n"
+        "failures: {repeats: 1, policy: " +
+        policy + "}\n");
+  };
+  const Scenario scenario = elastic("elastic");
+  DegradedShapes shapes(scenario, simulate_in_full(scenario));
+  int nodes = 1;
+  while (!shapes.replicas(nodes, BatchRule::kShrunk)) ++nodes;
+  ASSERT_GT(nodes, 1);
+  const std::string fewest = std::to_string(nodes);
+  const Diagnostic refusal = refusal_of(scenario).front();
+  EXPECT_EQ(refusal.path, "failures.policy.min_replicas");
+  EXPECT_EQ(refusal.message, "1 of the 8 replicas cannot train on their own");
+  EXPECT_EQ(refusal.hint, "min_replicas: " + fewest + " is the least that can");
+  EXPECT_GT(predict_goodput(elastic("{name: elastic, min_replicas: " + fewest + "}")).samples_per_s.mean, 0);
+}
+
+TEST(PredictGoodput, NamesTheFewestReplicasOfATable) {
+  FailureSpec spec = losing_nodes(PolicyKind::kElastic);
+  spec.policy.throughput = {{4, 1}};
+  EXPECT_EQ(refusal_of(with(spec)).front().hint,
+            "min_replicas: 2 is the least that the table of throughput names");
 }
 
 TEST(PredictGoodput, ElasticSparesStandBesideTheReplicas) {
