@@ -170,10 +170,10 @@ void listen_to_remainders(Listener& listener, const Scenario& scenario) {
   listener.say(kPath, training.precision == Precision::kFp8 && scenario.options.fp8_parameters,
                "options.fp8_parameters keeps weights in fp8, whose masters are whole");
   listener.say(kPath, scenario.offload.optimizer > 0, "the host steps whole masters (offload.optimizer)");
-  listener.say(kPath,
-               scenario.options.memory.fp32_shards && scenario.parallelism.zero_stage == 3 &&
-                   has_replicas(scenario),
-               "the shards of weights are fp32 (options.memory.fp32_shards)");
+  listener.say(
+      kPath,
+      scenario.options.memory.fp32_shards && scenario.parallelism.zero_stage == 3 && has_replicas(scenario),
+      "the shards of weights are fp32 (options.memory.fp32_shards)");
 }
 
 void listen_to_degrees(Listener& listener, const Scenario& scenario) {
