@@ -24,7 +24,7 @@ std::string origin(std::string_view scenario_hash, const std::vector<std::string
   JsonWriter json;
   json.begin_object().field("stagecraft_version", STAGECRAFT_VERSION);
   if (!scenario_hash.empty()) json.field("scenario_hash", scenario_hash);
-  if (!profile_hashes.empty()) json.field("profile_hash", std::string_view(join(profile_hashes, ", ")));
+  if (!profile_hashes.empty()) json.field("profile_hash", join(profile_hashes, ", "));
   return json.end_object().str();
 }
 

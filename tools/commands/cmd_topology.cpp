@@ -57,7 +57,7 @@ void write_health(const Scenario& scenario, const Cluster& cluster, const Cluste
   JsonWriter json;
   json.begin_object()
       .field("schema", "stagecraft.topology-check/1")
-      .field("scenario", std::string_view(scenario.source))
+      .field("scenario", scenario.source)
       .field("connected", !health.unreachable)
       .field("gpus", cluster.gpu_count());
   json.key("degraded").begin_array();

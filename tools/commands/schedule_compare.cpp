@@ -192,9 +192,9 @@ void print_json(const std::vector<Row>& rows, Session& session) {
   json.begin_object().field("schema", "stagecraft.schedule-compare/1").field("costs_of", "stage");
   json.key("schedules").begin_array();
   for (const Row& row : rows) {
-    json.begin_object().field("name", std::string_view(row.name)).field("chunks", row.chunks);
+    json.begin_object().field("name", row.name).field("chunks", row.chunks);
     if (!row.refused.empty()) {
-      json.field("refused", std::string_view(row.refused)).end_object();
+      json.field("refused", row.refused).end_object();
       continue;
     }
     json.field("makespan_s", Duration(row.makespan))

@@ -70,7 +70,7 @@ void print_json(const Schedule& schedule, const Arguments& arguments, Session& s
 std::string export_json(const Schedule& schedule, std::string_view form, std::string_view csv) {
   JsonWriter json;
   json.begin_object().field("schema", "stagecraft.schedule-export/1");
-  json.field("name", std::string_view(schedule.name)).field("stages", schedule.shape.ranks);
+  json.field("name", schedule.name).field("stages", schedule.shape.ranks);
   json.field("micro_batches", schedule.shape.micro_batches).field("chunks", schedule.shape.chunks);
   json.field("format", form).key("ranks").begin_array();
   while (!csv.empty()) {

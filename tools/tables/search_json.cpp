@@ -21,18 +21,14 @@ class SearchJson {
 
   [[nodiscard]] std::string render() {
     const SearchResult& result = answer_.result;
-    json_.begin_object()
-        .field("schema", "stagecraft.search/1")
-        .field("scenario", std::string_view(answer_.file));
+    json_.begin_object().field("schema", "stagecraft.search/1").field("scenario", answer_.file);
     json_.field("plans", answer_.plans.points.size()).field("placed", result.placed);
     json_.field("fitting", result.fitting).field("bounded", result.bounded);
     json_.field("simulated", result.ranked.size()).field("exhaustive", answer_.exhaustive);
     write_space();
     write_refusals();
     write_left_aside();
-    json_.key("kept").begin_array();
-    for (const std::string& path : answer_.space.kept) json_.value(std::string_view(path));
-    json_.end_array();
+    json_.field("kept", answer_.space.kept);
     write_dropped();
     write_unused();
     std::vector<RankedPlan> best = result.ranked;
@@ -64,9 +60,9 @@ class SearchJson {
   void write_refusals() {
     json_.key("rejected").begin_array();
     for (const SearchRefusal& refusal : answer_.result.refusals) {
-      json_.begin_object().field("code", std::string_view(refusal.code));
-      json_.field("path", std::string_view(refusal.path)).field("count", refusal.count);
-      json_.field("example", std::string_view(refusal.message)).field("hint", std::string_view(refusal.hint));
+      json_.begin_object().field("code", refusal.code);
+      json_.field("path", refusal.path).field("count", refusal.count);
+      json_.field("example", refusal.message).field("hint", refusal.hint);
       write_plan("plan", refusal.point);
       json_.end_object();
     }
@@ -76,10 +72,8 @@ class SearchJson {
   void write_left_aside() {
     json_.key("left_aside").begin_array();
     for (const LeftAside& aside : orders_left_aside(answer_.plans)) {
-      json_.begin_object().field("software", std::string_view(aside.software));
-      json_.key("schedules").begin_array();
-      for (const std::string& order : aside.orders) json_.value(std::string_view(order));
-      json_.end_array().field("plans", aside.plans).end_object();
+      json_.begin_object().field("software", aside.software);
+      json_.field("schedules", aside.orders).field("plans", aside.plans).end_object();
     }
     json_.end_array();
   }
@@ -97,21 +91,12 @@ class SearchJson {
   void write_unused() {
     json_.key("unused").begin_array();
     for (const UnusedDegree& unused : answer_.plans.unused)
-      json_.begin_object()
-          .field("path", std::string_view(unused.path))
-          .field("value", unused.value)
-          .end_object();
+      json_.begin_object().field("path", unused.path).field("value", unused.value).end_object();
     json_.end_array();
   }
 
   void write_numbers(const std::vector<std::int64_t>& numbers) {
-    if (numbers.empty()) {
-      json_.null();
-      return;
-    }
-    json_.begin_array();
-    for (const std::int64_t number : numbers) json_.value(number);
-    json_.end_array();
+    numbers.empty() ? json_.null() : json_.value(numbers);
   }
 
   void write_plan(const char* key, std::size_t point) {
@@ -124,7 +109,7 @@ class SearchJson {
       else if (cell.numbers != nullptr)
         write_numbers(*cell.numbers);
       else if (cell.text || (!number && cell.value != "true" && cell.value != "false"))
-        json_.value(std::string_view(cell.value));
+        json_.value(cell.value);
       else if (!number)
         json_.value(cell.value == "true");
       else if (const auto whole = parse_integer(cell.value))
@@ -151,7 +136,7 @@ class SearchJson {
       write_overlap(plan.point);
       if (const auto cost = figures_.cost_per_million_tokens(plan)) {
         json_.field("cost_per_million_tokens", *cost);
-        json_.field("currency", std::string_view(answer_.space.price->currency));
+        json_.field("currency", answer_.space.price->currency);
       }
       json_.end_object();
     }

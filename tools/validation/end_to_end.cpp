@@ -196,16 +196,16 @@ std::string end_to_end_page(const std::vector<ProfileFit>& fits) {
 std::string end_to_end_json(const ProfileFit& fit) {
   JsonWriter json;
   json.begin_object().field("schema", "stagecraft.end-to-end-fit/1");
-  json.field("profile", std::string_view(fit.profile)).key("constants").begin_array();
+  json.field("profile", fit.profile).key("constants").begin_array();
   for (std::size_t i = 0; i < fit.constants.size(); ++i) {
-    json.begin_object().field("name", std::string_view(fit.constants[i].name)).field("now", fit.before[i]);
+    json.begin_object().field("name", fit.constants[i].name).field("now", fit.before[i]);
     json.field("fitted", fit.fit.values[i]).field("standard_error", fit.fit.standard_errors[i]);
     json.field("on_bound", on_bound(fit.constants[i], fit.fit.values[i])).end_object();
   }
   json.end_array().key("sources").begin_array();
   for (const SourceErrors& source : fit.fit.sources) {
     const auto i = static_cast<std::size_t>(source.source);
-    json.begin_object().field("set", std::string_view(fit.sources[i])).field("rows", fit.rows[i]);
+    json.begin_object().field("set", fit.sources[i]).field("rows", fit.rows[i]);
     json.field("mape", source.before).field("mape_fitted", source.fitted);
     json.field("mape_left_out", source.left_out);
     if (!fit.blind.empty()) json.field("mape_left_out_from_middles", fit.blind[i].error);

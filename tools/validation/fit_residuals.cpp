@@ -123,12 +123,12 @@ std::string residuals_json(const ProfileResiduals& profile) {
     json.field("median_width", coverage.median_width).end_object();
   };
   json.begin_object().field("schema", "stagecraft.residuals/1");
-  json.field("profile", std::string_view(profile.profile)).field("rows", profile.rows);
+  json.field("profile", profile.profile).field("rows", profile.rows);
   if (profile.rows > 0) {
     write_coverage("now", profile.now);
     write_coverage("left_out", profile.left_out);
   } else {
-    json.field("as", std::string_view(profile.of));
+    json.field("as", profile.of);
   }
   json.key("families").begin_object();
   for (std::size_t i = 0; i < kOpFamilyCount; ++i) write(kOpFamilyNames[i], profile.residuals.families[i]);

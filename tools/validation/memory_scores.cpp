@@ -146,7 +146,7 @@ std::string memory_json(const MemoryScores& scores) {
   JsonWriter json;
   json.begin_object()
       .field("schema", "stagecraft.validation/1")
-      .field("set", std::string_view(scores.set->name))
+      .field("set", scores.set->name)
       .field("quantity", "memory")
       .field("figure", figure_name(*scores.set));
   const ErrorSummary summary = scores.summary();
@@ -160,7 +160,7 @@ std::string memory_json(const MemoryScores& scores) {
   json.key("rows").begin_array();
   for (const MemoryScore& row : scores.rows) {
     json.begin_object()
-        .field("id", std::string_view(row.id))
+        .field("id", row.id)
         .field("predicted_bytes", row.predicted)
         .field("verdict", name_of(row.verdict));
     if (row.measured) json.field("measured_bytes", *row.measured).field("error", *row.error());
@@ -168,10 +168,7 @@ std::string memory_json(const MemoryScores& scores) {
   }
   json.end_array().key("skipped").begin_array();
   for (const auto& [id, reason] : scores.skipped) {
-    json.begin_object()
-        .field("id", std::string_view(id))
-        .field("reason", std::string_view(reason))
-        .end_object();
+    json.begin_object().field("id", id).field("reason", reason).end_object();
   }
   json.end_array().end_object();
   return json.str();

@@ -11,7 +11,7 @@ namespace {
 void write_rows(const SetScore& score, JsonWriter& json) {
   json.key("rows").begin_array();
   for (const ScoredRow& row : score.rows) {
-    json.begin_object().field("id", std::string_view(row.id)).field("predicted_s", row.predicted);
+    json.begin_object().field("id", row.id).field("predicted_s", row.predicted);
     json.field("measured_s", row.measured).field("error", row.error());
     json.key("interval_90_s").begin_array().value(row.interval[0]).value(row.interval[1]).end_array();
     json.field("covered", row.covered()).key("shares").begin_object();
@@ -20,10 +20,7 @@ void write_rows(const SetScore& score, JsonWriter& json) {
   }
   json.end_array().key("skipped").begin_array();
   for (const SkippedRow& row : score.skipped) {
-    json.begin_object()
-        .field("id", std::string_view(row.id))
-        .field("reason", std::string_view(row.reason))
-        .end_object();
+    json.begin_object().field("id", row.id).field("reason", row.reason).end_object();
   }
   json.end_array();
 }
@@ -35,22 +32,22 @@ void write_comparison(const SetScore& score, const ScoreData& data, JsonWriter& 
   json.field("mape_with_bubble", summarise(bubble.errors).mean_absolute).end_object();
   json.key("peers").begin_array();
   for (const PeerScore& peer : peers_of(score, data)) {
-    json.begin_object().field("tool", std::string_view(peer.tool)).field("mape", peer.mean_absolute);
+    json.begin_object().field("tool", peer.tool).field("mape", peer.mean_absolute);
     if (peer.rows > 0) json.field("rows", peer.rows);
-    json.field("remark", std::string_view(peer.remark)).end_object();
+    json.field("remark", peer.remark).end_object();
   }
   json.end_array().key("ranks").begin_array();
   for (const bool by_gpus : {false, true}) {
     for (const RankCorrelation& group : score.ranks(by_gpus)) {
-      json.begin_object().field("model", std::string_view(group.model));
+      json.begin_object().field("model", group.model);
       if (by_gpus) json.field("gpus", group.gpus);
       json.field("rows", group.rows).field("correlation", group.correlation).end_object();
     }
   }
   json.end_array().key("ratios").begin_array();
   for (const RatioScore& ratio : score.ratios()) {
-    json.begin_object().field("by", ratio.kind).field("first", std::string_view(ratio.first));
-    json.field("second", std::string_view(ratio.second)).field("predicted", ratio.predicted);
+    json.begin_object().field("by", ratio.kind).field("first", ratio.first);
+    json.field("second", ratio.second).field("predicted", ratio.predicted);
     json.field("measured", ratio.measured).field("error", ratio.error()).end_object();
   }
   json.end_array();
@@ -91,10 +88,10 @@ std::string set_json(const SetScore& score, const ScoreData& data, RenderOptions
   JsonWriter json;
   json.begin_object()
       .field("schema", "stagecraft.validation/1")
-      .field("set", std::string_view(score.name))
-      .field("title", std::string_view(score.title));
-  json.field("source", std::string_view(score.origin)).field("licence", std::string_view(score.licence));
-  json.field("profile", std::string_view(score.profile)).key("fitted_constants").begin_object();
+      .field("set", score.name)
+      .field("title", score.title);
+  json.field("source", score.origin).field("licence", score.licence);
+  json.field("profile", score.profile).key("fitted_constants").begin_object();
   json.field("profile", fitted.profile).field("site", fitted.site).end_object();
   json.field("held_out", !fitted.on_this_set);
   json.field("rows_scored", score.rows.size())
@@ -106,9 +103,7 @@ std::string set_json(const SetScore& score, const ScoreData& data, RenderOptions
   if (!score.rows.empty()) write_comparison(score, data, json);
   if (options.attribute) write_attribution(score, json);
   write_rows(score, json);
-  json.key("assumed").begin_array();
-  for (const std::string& key : score.assumed) json.value(std::string_view(key));
-  json.end_array().end_object();
+  json.field("assumed", score.assumed).end_object();
   return json.str();
 }
 
