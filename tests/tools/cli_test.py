@@ -1718,6 +1718,13 @@ class Output(Case):
         for name in ("there.yaml", "there.yaml.0.et"):
             self.assertEqual("precious", (self.folder / name).read_text(encoding="utf-8"))
 
+    def test_the_traces_of_all_ranks_are_written_or_none(self):
+        self.write("trace.2.et", "precious")
+        ran = stagecraft("run", str(SOURCE / PIPELINE), "--quiet", "--chakra", "trace", cwd=self.folder)
+        self.assert_refused(ran)
+        self.assertIn("trace.2.et: error: exists and is left as it is\n", ran.stderr)
+        self.assertEqual(["trace.2.et"], os.listdir(self.folder))
+
     def test_a_file_is_written_beside_what_another_process_writes(self):
         (self.folder / "page.html.part").mkdir()
         self.assertEqual(DONE, self.page("page.html").returncode)

@@ -38,8 +38,12 @@ void write_chakra(const std::string& prefix, bool replace, const Scenario& scena
       chakra_traces({.program = simulation.program,
                      .timeline = simulation.timeline,
                      .messages = message_bytes(scenario, simulation.prepared.plan)});
+  const auto name_of = [&](std::size_t rank) { return fmt::format("{}.{}.et", prefix, rank); };
   for (std::size_t rank = 0; rank < files.size(); ++rank)
-    write_text_file(fmt::format("{}.{}.et", prefix, rank), files[rank], replace, diagnostics);
+    (void)may_write(name_of(rank), replace, diagnostics);
+  diagnostics.throw_if_errors();  // all or none
+  for (std::size_t rank = 0; rank < files.size(); ++rank)
+    write_text_file(name_of(rank), files[rank], replace, diagnostics);
   diagnostics.throw_if_errors();
 }
 
