@@ -143,8 +143,11 @@ std::vector<MemoryVariant> memory_variants(const Scenario& scenario) {
     add(variants, scenario, "options.fp8_parameters=true",
         [](Scenario& s) { s.options.fp8_parameters = true; });
   if (scenario.training.precision != Precision::kFp32 && scenario.training.moment == Precision::kFp32)
-    add(variants, scenario, "training.moment_dtype=bf16",
-        [](Scenario& s) { s.training.moment = Precision::kBf16; });
+    add(variants, scenario, "training.moment_dtype=bf16", [](Scenario& s) {
+      s.training.moment = Precision::kBf16;
+      // The default beside narrow moments.
+      if (!s.origins.contains("training.master_remainders")) s.training.master_remainders = true;
+    });
   add_sharding(variants, scenario);
   add_degrees(variants, scenario);
   add_expert_degrees(variants, scenario);
