@@ -270,8 +270,7 @@ ParallelPlan Resolver::plan(int data) const {
 }
 
 std::optional<ParallelPlan> Resolver::run() {
-  const std::size_t before = diagnostics_.error_count();
-  const auto clean = [&] { return diagnostics_.error_count() == before; };
+  const ErrorWatch errors(diagnostics_);
   check_size();
   check_chunks();
   if (transformer_ != nullptr) {
@@ -283,16 +282,16 @@ std::optional<ParallelPlan> Resolver::run() {
   } else {
     check_stage_lists(std::get<StagesSpec>(request_.model));
   }
-  const std::size_t before_data = diagnostics_.error_count();
+  const ErrorWatch errors_of_data(diagnostics_);
   const std::optional<std::int64_t> data = find_data();
   // A transformer without a cluster has a mistake there, and its ranks are not known.
   const bool known = request_.cluster != nullptr || transformer_ == nullptr || spec_.data;
-  const bool placed = known && diagnostics_.error_count() == before_data;
+  const bool placed = known && errors_of_data.clean();
   if (data) check_batch(*data);
   if (transformer_ != nullptr) check_experts(*transformer_, spec_, placed ? data : std::nullopt, report_);
   if (placed) check_shard_group(*data);
   if (placed && transformer_ != nullptr && transformer_->experts) check_order(*data);
-  if (!clean() || !known) return std::nullopt;
+  if (!errors.clean() || !known) return std::nullopt;
   return plan(static_cast<int>(*data));
 }
 

@@ -427,12 +427,12 @@ std::optional<SearchPlans> enumerate_plans(const ScenarioTree& base, const Searc
   };
   if (frame_choices(space, kMostFrameChoices) > kMostFrameChoices)
     return too_many(kMostFrameChoices, "choices of schedules, numbers of GPUs and varied keys");
-  const std::size_t before = diagnostics.error_count();
+  const ErrorWatch errors(diagnostics);
   auto frames = load_frames(base, space, library, diagnostics);
   if (!frames) return std::nullopt;
   SearchPlans plans{.frames = *std::move(frames), .points = {}};
   Enumerator enumerator(space, plans, diagnostics);
-  if (diagnostics.error_count() != before) return std::nullopt;
+  if (!errors.clean()) return std::nullopt;
   enumerator.note_schedules();
   for (std::uint32_t i = 0; i < plans.frames.size() && !enumerator.too_many(); i += kFrameKinds)
     enumerator.add(i);

@@ -35,7 +35,7 @@ class FrameLoader {
       : base_(base), space_(space), library_(library), diagnostics_(diagnostics) {}
 
   std::optional<std::vector<SearchFrame>> load() {
-    const std::size_t before = diagnostics_.error_count();
+    const ErrorWatch errors(diagnostics_);
     std::vector<Assignments> choices = {taken_away()};
     for (const SearchAxis& axis : space_.axes)
       if (!set_in_place(axis)) multiply(choices, axis);
@@ -46,7 +46,7 @@ class FrameLoader {
         for (std::uint32_t kind = 0; kind < kFrameKinds; ++kind)
           if (!add(all, static_cast<FrameKind>(kind))) return std::nullopt;
       }
-    if (diagnostics_.error_count() != before) return std::nullopt;
+    if (!errors.clean()) return std::nullopt;
     return std::move(frames_);
   }
 

@@ -75,9 +75,7 @@ std::string export_json(const Schedule& schedule, std::string_view form, std::st
   json.field("format", form).key("ranks").begin_array();
   while (!csv.empty()) {
     const std::size_t end = std::min(csv.find('\n'), csv.size());
-    json.begin_array();
-    for (const std::string_view cell : split(csv.substr(0, end), ',')) json.value(cell);
-    json.end_array();
+    json.value(split(csv.substr(0, end), ','));
     csv.remove_prefix(std::min(end + 1, csv.size()));
   }
   return json.end_array().end_object().str();

@@ -211,8 +211,7 @@ class SearchText {
     const std::string indent(17, ' ');
     std::string out;
     for (const LeftAside& aside : orders_left_aside(answer_.plans)) {
-      const std::string plans =
-          fmt::format("{} plan{}", count_text(aside.plans), aside.plans == 1 ? "" : "s");
+      const std::string plans = counted_thousands(static_cast<std::int64_t>(aside.plans), "plan");
       const std::string what = aside.has_any
                                    ? fmt::format("{} of orders that {} does not run: {}", plans,
                                                  aside.software, join(aside.orders, ", "))

@@ -346,9 +346,9 @@ std::optional<PublishedSet> load_published(const std::filesystem::path& file, co
   const std::optional<std::int64_t> gpus = gpus_per_node(*root, diagnostics);
   if (!gpus) return std::nullopt;
   RowReader reader(*root, fabric == fabrics.end() ? std::string() : fabric->second, *gpus, diagnostics);
-  const std::size_t before = diagnostics.error_count();
+  const ErrorWatch errors(diagnostics);
   for (const YamlNode& row : rows_of(*root)) set.rows.push_back(reader.read(row));
-  if (diagnostics.error_count() != before) return std::nullopt;
+  if (!errors.clean()) return std::nullopt;
   return set;
 }
 

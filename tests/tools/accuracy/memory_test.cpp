@@ -8,21 +8,13 @@
 
 #include "tests/sim/repository_files.hpp"
 #include "tests/sim/simulate/scenarios.hpp"
+#include "tests/tools/accuracy/published_set.hpp"
 #include "tools/validation/memory_scores.hpp"
 
 namespace stagecraft {
 namespace {
 
 using namespace stagecraft::literals;
-
-PublishedSet published(const std::string& file) {
-  Diagnostics diagnostics;
-  const std::filesystem::path folder = repository().root / "calibrate/validation";
-  const SetFabrics fabrics = load_set_fabrics(folder / "clusters.yaml", diagnostics);
-  auto set = load_published(folder / file, fabrics, diagnostics);
-  diagnostics.throw_if_errors();
-  return *std::move(set);
-}
 
 const MemoryScore& worst_of(const MemoryScores& scores) {
   return scores.rows.at(scores.summary().worst);
@@ -31,7 +23,7 @@ const MemoryScore& worst_of(const MemoryScores& scores) {
 // Source: BigScience's chronicles, nvidia-smi of the nodes with the embedding. Left out: L634, which says 65
 // for micro-batch 2 and L635 56 for micro-batch 4 of the same layout.
 TEST(BloomOnJeanZay, IsPredictedWithinTenPercentWithEveryVerdictRight) {
-  const PublishedSet set = published("bloom_jean_zay.yaml");
+  const PublishedSet set = published("bloom_jean_zay");
   const MemoryScores scores = score_memory(set, repository_files());
   EXPECT_EQ(scores.rows.size(), 55u);
   EXPECT_EQ(scores.wrong_verdicts(), 0);
@@ -48,7 +40,7 @@ TEST(BloomOnJeanZay, IsPredictedWithinTenPercentWithEveryVerdictRight) {
 // Source: pytorch/torchtitan @b5bcd76c: what the allocator reserved. 405B is printed as 82.5 GiB by 1F1B and
 // 72.7 interleaved, 78.5 and 77.0 are said (docs/accuracy.md).
 TEST(TorchtitanOnH100, IsPredictedWithinEightPercentAndWithoutTensorRanksWithinFour) {
-  const PublishedSet set = published("memory/torchtitan_h100.yaml");
+  const PublishedSet set = published("memory/torchtitan_h100");
   const MemoryScores scores = score_memory(set, repository_files());
   ASSERT_EQ(scores.rows.size(), 16u);
   for (const MemoryScore& row : scores.rows) {
@@ -63,7 +55,7 @@ TEST(TorchtitanOnH100, IsPredictedWithinEightPercentAndWithoutTensorRanksWithinF
 // Source: NVIDIA/Megatron-LM, golden values of its functional tests.
 TEST(MegatronTests, GptsArePredictedWithinFivePercentAndTwoInTheMedian) {
   for (const char* file :
-       {"megatron_tests_h100.yaml", "megatron_tests_gb200.yaml", "memory/megatron_tests_large_a100.yaml"}) {
+       {"megatron_tests_h100", "megatron_tests_gb200", "memory/megatron_tests_large_a100"}) {
     const PublishedSet set = published(file);
     EXPECT_EQ(set.memory_rank, MemoryRank::kLast);
     MemoryScores scores = score_memory(set, repository_files());
@@ -78,8 +70,7 @@ TEST(MegatronTests, GptsArePredictedWithinFivePercentAndTwoInTheMedian) {
 }
 
 TEST(MegatronReleaseTests, AreWithinElevenPercentMixturesWithTheirBusiestRank) {
-  for (const char* file :
-       {"megatron_release_h100.yaml", "megatron_release_a100.yaml", "megatron_release_gb200.yaml"})
+  for (const char* file : {"megatron_release_h100", "megatron_release_a100", "megatron_release_gb200"})
     for (const MemoryScore& row : score_memory(published(file), repository_files()).rows) {
       if (!row.error()) continue;
       EXPECT_LE(std::abs(*row.error()), row.id.find("15b") != std::string::npos ? 0.03 : 0.11) << row.id;
@@ -89,8 +80,7 @@ TEST(MegatronReleaseTests, AreWithinElevenPercentMixturesWithTheirBusiestRank) {
 // Nothing was fitted on these: one layout on 512 to 8,192 GPUs, the figure of the first stage.
 // Source: MLPerf Training v5.0, logs of Llama 3.1 405B.
 TEST(MlperfOn405B, FirstRankIsPredictedWithinOnePercent) {
-  const MemoryScores scores =
-      score_memory(published("mlperf_v50_llama31_405b_h100.yaml"), repository_files());
+  const MemoryScores scores = score_memory(published("mlperf_v50_llama31_405b_h100"), repository_files());
   ASSERT_EQ(scores.rows.size(), 5u);
   for (const MemoryScore& row : scores.rows) EXPECT_LE(std::abs(row.error().value()), 0.01) << row.id;
 }
@@ -98,7 +88,7 @@ TEST(MlperfOn405B, FirstRankIsPredictedWithinOnePercent) {
 // Nothing was fitted on these: 24 layouts of one model, whose pipelines split by nanotron's own rule.
 // Source: huggingface.co/nanotron/old_bench.
 TEST(NanotronOnH100, EachLayoutIsPredictedWithinSevenPercent) {
-  const MemoryScores scores = score_memory(published("memory/nanotron_h100.yaml"), repository_files());
+  const MemoryScores scores = score_memory(published("memory/nanotron_h100"), repository_files());
   ASSERT_EQ(scores.rows.size(), 24u);
   for (const MemoryScore& row : scores.rows) EXPECT_LE(std::abs(row.error().value()), 0.07) << row.id;
   EXPECT_EQ(scores.wrong_verdicts(), 0);
@@ -107,7 +97,7 @@ TEST(NanotronOnH100, EachLayoutIsPredictedWithinSevenPercent) {
 // Nothing was fitted on these: what nvidia-smi shows, and what ran out of memory (arXiv 2310.19341, Table
 // 10).
 TEST(SkyworkOnA800, IsPredictedWithinTwentyPercentAndElevenOnAverage) {
-  const MemoryScores scores = score_memory(published("skywork_a800.yaml"), repository_files());
+  const MemoryScores scores = score_memory(published("skywork_a800"), repository_files());
   const auto compared =
       std::ranges::count_if(scores.rows, [](const MemoryScore& row) { return row.error().has_value(); });
   ASSERT_EQ(compared, 10);
@@ -119,7 +109,7 @@ TEST(SkyworkOnA800, IsPredictedWithinTwentyPercentAndElevenOnAverage) {
 // in 16 bit, and one tensor that the former are cast to. The row of 206B ran out of memory, that of 203B ran
 // at 67 GB.
 TEST(BloomInBf16, IsPredictedWithinNinePercent) {
-  const MemoryScores scores = score_memory(published("bloom_jean_zay_bf16.yaml"), repository_files());
+  const MemoryScores scores = score_memory(published("bloom_jean_zay_bf16"), repository_files());
   ASSERT_EQ(scores.rows.size(), 20u);
   int compared = 0;
   for (const MemoryScore& row : scores.rows) {
@@ -133,7 +123,7 @@ TEST(BloomInBf16, IsPredictedWithinNinePercent) {
 
 // Nor on these. Of one layout 38 and 44 GB are printed; 47 are said.
 TEST(BloomOverFewerTensorRanks, IsPredictedWithinThirteenPercentWithEveryVerdictRight) {
-  const MemoryScores scores = score_memory(published("bloom_jean_zay_rest.yaml"), repository_files());
+  const MemoryScores scores = score_memory(published("bloom_jean_zay_rest"), repository_files());
   ASSERT_EQ(scores.rows.size(), 33u);
   for (const MemoryScore& row : scores.rows) {
     if (!row.error() || row.id.ends_with("_again")) continue;
@@ -144,7 +134,7 @@ TEST(BloomOverFewerTensorRanks, IsPredictedWithinThirteenPercentWithEveryVerdict
 
 // Nor on these: every order of Zero Bubble, and trimmed models over expert and context ranks of B200.
 TEST(OrdersOfZeroBubble, ArePredictedWithinNinePercent) {
-  const MemoryScores scores = score_memory(published("zero_bubble_rest.yaml"), repository_files());
+  const MemoryScores scores = score_memory(published("zero_bubble_rest"), repository_files());
   ASSERT_EQ(scores.rows.size(), 79u);
   EXPECT_LE(std::abs(worst_of(scores).error().value()), 0.09) << worst_of(scores).id;
   EXPECT_LE(scores.summary().mean_absolute, 0.05);
@@ -152,8 +142,7 @@ TEST(OrdersOfZeroBubble, ArePredictedWithinNinePercent) {
 }
 
 TEST(ExpertAndContextRanksOnB200, ArePredictedWithinFourPercent) {
-  const MemoryScores scores =
-      score_memory(published("simumax_b200_experts_context.yaml"), repository_files());
+  const MemoryScores scores = score_memory(published("simumax_b200_experts_context"), repository_files());
   ASSERT_EQ(scores.rows.size(), 19u);
   EXPECT_LE(std::abs(worst_of(scores).error().value()), 0.04) << worst_of(scores).id;
   EXPECT_EQ(scores.wrong_verdicts(), 0);
@@ -162,8 +151,8 @@ TEST(ExpertAndContextRanksOnB200, ArePredictedWithinFourPercent) {
 // Nor on these, our own: a V that is a view of the product keeps Q and K from before their rotation, which is
 // not modelled.
 TEST(OwnPytorchRuns, ArePredictedWithinSixPercent) {
-  for (const char* file : {"own_pytorch_h200.yaml", "own_pytorch_h100.yaml", "own_pytorch_eager_h200.yaml",
-                           "own_pytorch_eager_h100.yaml"}) {
+  for (const char* file :
+       {"own_pytorch_h200", "own_pytorch_h100", "own_pytorch_eager_h200", "own_pytorch_eager_h100"}) {
     const MemoryScores scores = score_memory(published(file), repository_files());
     for (const MemoryScore& row : scores.rows) EXPECT_LE(std::abs(row.error().value()), 0.06) << row.id;
   }
@@ -171,63 +160,63 @@ TEST(OwnPytorchRuns, ArePredictedWithinSixPercent) {
 
 // Every row ran, but for two of Skywork's, which ended for want of memory.
 TEST(RowsWithATime, AreNotSaidToRunOutOfMemory) {
-  for (const auto& [file, rows] : {std::pair("llm_foundry_a100.yaml", 37u),
-                                   std::pair("llm_foundry_h100.yaml", 5u),
-                                   std::pair("vtrain_multi_node.yaml", 73u),
-                                   std::pair("megatron_sc21.yaml", 6u),
-                                   std::pair("sequence_parallel_selective_recompute.yaml", 4u),
-                                   std::pair("vtrain_18b_175b.yaml", 36u),
-                                   std::pair("megatron_sc21_rest.yaml", 11u),
-                                   std::pair("sequence_parallel_175b_1t.yaml", 5u),
-                                   std::pair("dgxc_h100.yaml", 13u),
-                                   std::pair("megatron_lm_h100.yaml", 3u),
-                                   std::pair("dgxc_llama31_h100.yaml", 96u),
-                                   std::pair("dgxc_gpt3_h100.yaml", 15u),
-                                   std::pair("dgxc_moe_h100.yaml", 40u),
-                                   std::pair("dgxc_gb200.yaml", 27u),
-                                   std::pair("megatron_bridge_b200.yaml", 9u),
-                                   std::pair("megatron_bridge_h100.yaml", 13u),
-                                   std::pair("megatron_bridge_gb200.yaml", 17u),
-                                   std::pair("megatron_moe_h100.yaml", 8u),
-                                   std::pair("megatron_moe_long_h100.yaml", 8u),
-                                   std::pair("parallel_folding_h100.yaml", 65u),
-                                   std::pair("together_b200.yaml", 8u),
-                                   std::pair("dgxc_nemotron4_h100.yaml", 54u),
-                                   std::pair("nemo_h100.yaml", 21u),
-                                   std::pair("llm_foundry_a100_later.yaml", 24u),
-                                   std::pair("llm_foundry_a100_40gb.yaml", 78u),
-                                   std::pair("llm_foundry_h100_later.yaml", 57u),
-                                   std::pair("nemotron4_reports.yaml", 6u),
-                                   std::pair("gpu_recipes_h100.yaml", 3u),
-                                   std::pair("gpu_recipes_h200.yaml", 3u),
-                                   std::pair("gpu_recipes_b200.yaml", 3u),
-                                   std::pair("large_runs_a100.yaml", 11u),
-                                   std::pair("fms_fsdp_a100.yaml", 8u),
-                                   std::pair("fms_fsdp_h100.yaml", 4u),
-                                   std::pair("torchtitan_a100_llama3.yaml", 2u),
-                                   std::pair("torchtitan_h200_fp8.yaml", 2u),
-                                   std::pair("megatron_bridge_2604_h100.yaml", 4u),
-                                   std::pair("megatron_bridge_2604_gb200.yaml", 9u),
-                                   std::pair("megatron_bridge_2604_b200.yaml", 3u),
-                                   std::pair("skywork_a800.yaml", 12u),
-                                   std::pair("kempner_h200.yaml", 25u),
-                                   std::pair("mlperf_v50_llama31_405b_h100.yaml", 5u),
-                                   std::pair("mlperf_v40_gpt3_h100.yaml", 3u),
-                                   std::pair("mlperf_v41_gpt3_h100.yaml", 2u),
-                                   std::pair("mlperf_v51_llama31_8b_h200.yaml", 1u),
-                                   std::pair("mlperf_v41_gpt3_b200.yaml", 1u),
-                                   std::pair("mlperf_v51_llama31_8b_b200.yaml", 1u),
-                                   std::pair("mlperf_v50_llama31_405b_gb200.yaml", 1u),
-                                   std::pair("mlperf_v50_llama31_405b_gb200_data_last.yaml", 1u),
-                                   std::pair("olmo_core_h100.yaml", 10u),
-                                   std::pair("torchtitan_async_tp_h100.yaml", 8u),
-                                   std::pair("flagperf_h100.yaml", 5u),
-                                   std::pair("flagperf_h800.yaml", 2u),
-                                   std::pair("flash_attention_a100.yaml", 5u),
-                                   std::pair("own_pytorch_h200.yaml", 2u),
-                                   std::pair("own_pytorch_h100.yaml", 2u),
-                                   std::pair("own_pytorch_eager_h200.yaml", 1u),
-                                   std::pair("own_pytorch_eager_h100.yaml", 2u)}) {
+  for (const auto& [file, rows] : {std::pair("llm_foundry_a100", 37u),
+                                   std::pair("llm_foundry_h100", 5u),
+                                   std::pair("vtrain_multi_node", 73u),
+                                   std::pair("megatron_sc21", 6u),
+                                   std::pair("sequence_parallel_selective_recompute", 4u),
+                                   std::pair("vtrain_18b_175b", 36u),
+                                   std::pair("megatron_sc21_rest", 11u),
+                                   std::pair("sequence_parallel_175b_1t", 5u),
+                                   std::pair("dgxc_h100", 13u),
+                                   std::pair("megatron_lm_h100", 3u),
+                                   std::pair("dgxc_llama31_h100", 96u),
+                                   std::pair("dgxc_gpt3_h100", 15u),
+                                   std::pair("dgxc_moe_h100", 40u),
+                                   std::pair("dgxc_gb200", 27u),
+                                   std::pair("megatron_bridge_b200", 9u),
+                                   std::pair("megatron_bridge_h100", 13u),
+                                   std::pair("megatron_bridge_gb200", 17u),
+                                   std::pair("megatron_moe_h100", 8u),
+                                   std::pair("megatron_moe_long_h100", 8u),
+                                   std::pair("parallel_folding_h100", 65u),
+                                   std::pair("together_b200", 8u),
+                                   std::pair("dgxc_nemotron4_h100", 54u),
+                                   std::pair("nemo_h100", 21u),
+                                   std::pair("llm_foundry_a100_later", 24u),
+                                   std::pair("llm_foundry_a100_40gb", 78u),
+                                   std::pair("llm_foundry_h100_later", 57u),
+                                   std::pair("nemotron4_reports", 6u),
+                                   std::pair("gpu_recipes_h100", 3u),
+                                   std::pair("gpu_recipes_h200", 3u),
+                                   std::pair("gpu_recipes_b200", 3u),
+                                   std::pair("large_runs_a100", 11u),
+                                   std::pair("fms_fsdp_a100", 8u),
+                                   std::pair("fms_fsdp_h100", 4u),
+                                   std::pair("torchtitan_a100_llama3", 2u),
+                                   std::pair("torchtitan_h200_fp8", 2u),
+                                   std::pair("megatron_bridge_2604_h100", 4u),
+                                   std::pair("megatron_bridge_2604_gb200", 9u),
+                                   std::pair("megatron_bridge_2604_b200", 3u),
+                                   std::pair("skywork_a800", 12u),
+                                   std::pair("kempner_h200", 25u),
+                                   std::pair("mlperf_v50_llama31_405b_h100", 5u),
+                                   std::pair("mlperf_v40_gpt3_h100", 3u),
+                                   std::pair("mlperf_v41_gpt3_h100", 2u),
+                                   std::pair("mlperf_v51_llama31_8b_h200", 1u),
+                                   std::pair("mlperf_v41_gpt3_b200", 1u),
+                                   std::pair("mlperf_v51_llama31_8b_b200", 1u),
+                                   std::pair("mlperf_v50_llama31_405b_gb200", 1u),
+                                   std::pair("mlperf_v50_llama31_405b_gb200_data_last", 1u),
+                                   std::pair("olmo_core_h100", 10u),
+                                   std::pair("torchtitan_async_tp_h100", 8u),
+                                   std::pair("flagperf_h100", 5u),
+                                   std::pair("flagperf_h800", 2u),
+                                   std::pair("flash_attention_a100", 5u),
+                                   std::pair("own_pytorch_h200", 2u),
+                                   std::pair("own_pytorch_h100", 2u),
+                                   std::pair("own_pytorch_eager_h200", 1u),
+                                   std::pair("own_pytorch_eager_h100", 2u)}) {
     const PublishedSet set = published(file);
     const MemoryScores scores = score_memory(set, repository_files());
     EXPECT_EQ(scores.rows.size(), rows) << file;
@@ -237,7 +226,7 @@ TEST(RowsWithATime, AreNotSaidToRunOutOfMemory) {
 
 // Source: Qi et al. (arXiv 2401.10241), Table 4: the allocator's peak over stages.
 TEST(ZeroBubble, Of1F1BIsPredictedWithinEightPercent) {
-  const PublishedSet set = published("zero_bubble.yaml");
+  const PublishedSet set = published("zero_bubble");
   const MemoryScores scores = score_memory(set, repository_files());
   int compared = 0;
   for (const MemoryScore& row : scores.rows) {

@@ -15,6 +15,7 @@
 #include "sim/scenario/scenario_tree.hpp"
 #include "tests/sim/repository_files.hpp"
 #include "tests/sim/simulate/scenarios.hpp"
+#include "tests/tools/accuracy/published_set.hpp"
 
 namespace stagecraft {
 namespace {
@@ -23,15 +24,6 @@ struct Row {
   std::string id;
   double error = 0;  // predicted / measured - 1
 };
-
-PublishedSet published(const std::string& name) {
-  Diagnostics diagnostics;
-  const std::filesystem::path folder = repository().root / "calibrate/validation";
-  const SetFabrics fabrics = load_set_fabrics(folder / "clusters.yaml", diagnostics);
-  auto set = load_published(folder / (name + ".yaml"), fabrics, diagnostics);
-  diagnostics.throw_if_errors();
-  return *std::move(set);
-}
 
 // Every row whose id begins with `prefix`; one that the simulator refuses throws.
 std::vector<Row> scored(const std::string& name, const std::string& prefix) {
