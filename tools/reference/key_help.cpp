@@ -234,10 +234,11 @@ constexpr KeyHelp kScenarioHelp[] = {
     KeyHelp{"training.master_weights",
             "16-bit weights have fp32 masters; `false`: they are stepped themselves, as PyTorch does where "
             "all is bf16"},
-    KeyHelp{"training.master_remainders",
-            "masters keep only the 16 bits that bf16 weights lack, as Megatron-LM's precision-aware optimizer "
-            "has them since Transformer Engine 2.1",
-            "where `moment_dtype` is narrower than fp32"},
+    KeyHelp{
+        "training.master_remainders",
+        "masters keep only the 16 bits that bf16 weights lack, as Megatron-LM's precision-aware optimizer "
+        "has them since Transformer Engine 2.1",
+        "where `moment_dtype` is narrower than fp32"},
     KeyHelp{"schedule", "the order of passes: a name (`stagecraft schedule --help` lists them), or a mapping",
             "`1f1b`"},
     KeyHelp{"schedule.name", "as above", "required, unless `file` is given"},
