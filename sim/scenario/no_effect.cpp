@@ -25,13 +25,15 @@ class Listener {
   explicit Listener(const Scenario& scenario) : scenario_(scenario) {}
 
   // A warning if `idle` holds for a key that the user wrote. One key is named once, with the first reason.
-  void say(const std::string& path, bool idle, std::string_view why) {
-    if (idle) warn(path, "no-effect", "had no effect: " + std::string(why));
+  // A search asks this of every plan: nothing is written for keys that have their effect.
+  void say(std::string_view path, bool idle, std::string_view why) {
+    if (idle) warn(std::string(path), "no-effect", "had no effect: " + std::string(why));
   }
 
   void say(const std::string& section, std::initializer_list<const char*> keys, bool idle,
            std::string_view why) {
-    for (const char* key : keys) say(section + key, idle, why);
+    if (!idle) return;
+    for (const char* key : keys) say(section + key, true, why);
   }
 
   // Warns of a key that has less effect than it seems to have.
@@ -89,7 +91,7 @@ constexpr std::array<std::string_view, 33> kIdleOfStages = {"training.precision"
 
 void listen_to_stages(Listener& listener, const Scenario& scenario) {
   const char* given = "abstract stages give their costs themselves";
-  for (const std::string_view path : kIdleOfStages) listener.say(std::string(path), true, given);
+  for (const std::string_view path : kIdleOfStages) listener.say(path, true, given);
   for (const auto& [path, where] : scenario.origins)
     listener.say(path, path.starts_with("options.memory."), given);
   const ScheduleKind* kind = find_schedule(scenario.schedule.name);

@@ -63,7 +63,7 @@ SamePlans::SamePlans(const SearchSpace& space, const std::vector<SearchFrame>& f
 
 bool SamePlans::is_new(const SearchPoint& point) {
   if (asked_.empty()) return true;
-  const std::set<std::string> idle = idle_keys(point);
+  const IdleKeys idle = idle_keys(point);
   Identity plan{.choices = {}, .point = point};
   plan.point.frame %= kFrameKinds;
   bool alone = true;
@@ -79,20 +79,20 @@ bool SamePlans::is_new(const SearchPoint& point) {
                                  : static_cast<std::int64_t>(frame_choice(space_, axis, point.frame)));
   }
   for (std::size_t i = 0; i < kPointSwitches; ++i)
-    if (idle.contains(std::string(point_switches()[i].path))) plan.point.switches[i] = kIdleSwitch;
+    if (idle.contains(point_switches()[i].path)) plan.point.switches[i] = kIdleSwitch;
   if (alone && idle.empty()) return true;
   return known_.insert(std::move(plan)).second;
 }
 
 // The keys that are asked for and have no effect at this point.
-std::set<std::string> SamePlans::idle_keys(const SearchPoint& point) {
+SamePlans::IdleKeys SamePlans::idle_keys(const SearchPoint& point) {
   auto known = scenarios_.find(point.frame);
   if (known == scenarios_.end()) {
     known = scenarios_.emplace(point.frame, frames_[point.frame].scenario).first;
     for (const SearchAxis* axis : asked_) known->second.origins.emplace(axis->path, axis->where);
   }
   fill_in(point, known->second);
-  std::set<std::string> idle;
+  IdleKeys idle;
   for (const Diagnostic& said : keys_without_effect(known->second)) {
     const bool asked = std::ranges::find(asked_, said.path, &SearchAxis::path) != asked_.end();
     const bool refused = goes_without_split(said.path) && !point.stage_layers.empty();

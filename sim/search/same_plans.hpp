@@ -10,6 +10,7 @@
 #include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -41,7 +42,8 @@ class SamePlans {
     friend auto operator<=>(const Identity&, const Identity&) = default;
   };
 
-  [[nodiscard]] std::set<std::string> idle_keys(const SearchPoint& point);
+  using IdleKeys = std::set<std::string, std::less<>>;  // found by any kind of text
+  [[nodiscard]] IdleKeys idle_keys(const SearchPoint& point);
 
   const SearchSpace& space_;
   const std::vector<SearchFrame>& frames_;
