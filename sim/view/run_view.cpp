@@ -7,10 +7,10 @@
 #include <cstdint>
 #include <utility>
 
-#include "base/hash.hpp"
 #include "base/json.hpp"
 #include "base/text.hpp"
 #include "calibrate/profile/provenance.hpp"
+#include "sim/scenario/scenario_hash.hpp"
 #include "sim/view/base64.hpp"
 #include "sim/view/label_view.hpp"
 #include "sim/view/lanes.hpp"
@@ -155,9 +155,11 @@ void write_summary(JsonWriter& json, const Viewed& viewed) {
   json.field("name", report.name).field("headline", report.headline);
   json.field("profile", report.profile).field("software", report.software);
   json.field("timeline_hash", report.timeline_hash).field("finishes", report.finishes());
-  const std::string yaml = to_yaml(viewed.scenario);
-  json.field("scenario_hash", StableHash().add(std::string_view(yaml)).hex());
-  json.field("yaml", yaml).field("assumed", report.assumptions).key("critical_path").begin_array();
+  json.field("scenario_hash", scenario_hash(viewed.scenario));
+  json.field("yaml", to_yaml(viewed.scenario))
+      .field("assumed", report.assumptions)
+      .key("critical_path")
+      .begin_array();
   for (const PathShare& share : report.critical_path)
     json.begin_array().value(share.name).value(share.time.count()).value(share.tasks).end_array();
   json.end_array().field("memory_rule", report.memory.rule());

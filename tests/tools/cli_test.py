@@ -1718,6 +1718,15 @@ class Output(Case):
         for name in ("there.yaml", "there.yaml.0.et"):
             self.assertEqual("precious", (self.folder / name).read_text(encoding="utf-8"))
 
+    def test_a_page_has_the_hash_of_its_document(self):
+        for order in ("1f1b", "gpipe"):  # the contents of a file of one name
+            cells = stagecraft("schedule", "export", "--schedule", order, "--stages", "4", "--micro-batches", "8").stdout
+            file = self.folder / self.write("order.csv", cells)
+            ran = stagecraft("run", str(SOURCE / PIPELINE), "--set", f"schedule={{file: {file}}}", "--json", "--html", "page.html",
+                             "--force", cwd=self.folder)
+            page = (self.folder / "page.html").read_text(encoding="utf-8")
+            self.assertIn('"scenario_hash":"{}"'.format(json.loads(ran.stdout)["scenario_hash"]), page, order)
+
     def test_the_traces_of_all_ranks_are_written_or_none(self):
         self.write("trace.2.et", "precious")
         ran = stagecraft("run", str(SOURCE / PIPELINE), "--quiet", "--chakra", "trace", cwd=self.folder)
