@@ -22,18 +22,26 @@ namespace {
 
 class Listener {
  public:
-  explicit Listener(const Scenario& scenario) : scenario_(scenario) {}
-
-  // A warning if `idle` holds for a key that the user wrote. One key is named once, with the first reason.
-  // A search asks this of every plan: nothing is written for keys that have their effect.
-  void say(std::string_view path, bool idle, std::string_view why) {
-    if (idle) warn(std::string(path), "no-effect", "had no effect: " + std::string(why));
+  explicit Listener(const Scenario& scenario) : scenario_(scenario) {
+    written_.reserve(scenario.origins.size());
+    for (const auto& [path, where] : scenario.origins) written_.emplace_back(path);
   }
 
-  void say(const std::string& section, std::initializer_list<const char*> keys, bool idle,
+  // A warning if `idle` holds for a key that the user wrote. One key is named once, with the first reason.
+  // A search asks this of every plan, so that no text is made for other keys.
+  void say(std::string_view path, bool idle, std::string_view why) {
+    if (idle && std::ranges::binary_search(written_, path))
+      warn(std::string(path), "no-effect", "had no effect: " + std::string(why));
+  }
+
+  void say(std::string_view section, std::initializer_list<const char*> keys, bool idle,
            std::string_view why) {
     if (!idle) return;
-    for (const char* key : keys) say(section + key, true, why);
+    std::string path(section);
+    for (const char* key : keys) {
+      path.replace(section.size(), std::string::npos, key);
+      say(path, true, why);
+    }
   }
 
   // Warns of a key that has less effect than it seems to have.
@@ -52,6 +60,7 @@ class Listener {
 
  private:
   const Scenario& scenario_;
+  std::vector<std::string_view> written_;  // ascending, as the origins are
   std::vector<Diagnostic> warnings_;
 };
 
