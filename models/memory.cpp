@@ -293,28 +293,33 @@ std::vector<WeightShape> weight_shapes(const TransformerSpec& model, const Shard
   return weights;
 }
 
+// Are the shards of weights, which are gathered, in fp32?
+bool shards_fp32(const Shard& shard) {
+  return shard.gathered_weights && shard.software.fp32_shards;
+}
+
 }  // namespace
 
 StateBytes state_bytes(const Shard& shard) {
   const std::int64_t g = element_bytes(shard.gradient), moments = 2 * operand_bytes(shard.moment);
   if (shard.precision == Precision::kFp32) return {.weight = 4, .gradient = 4, .optimizer = moments};
   if (!shard.master_weights) return {.weight = 2, .gradient = g, .optimizer = moments, .stepped = 2};
-  const bool aware = keeps_remainders(shard) || shard.moment != Precision::kFp32;
+  const bool remainders = keeps_remainders(shard);
+  const bool copied = g == 2 && shard.moment == Precision::kFp32 && !remainders;
   return {.weight = 2,
           .gradient = g,
-          .optimizer = (keeps_remainders(shard) ? 2 : 4) + moments,
-          .gradient_copy = g == 2 && !aware ? 4 : 0};
+          .optimizer = (remainders ? 2 : 4) + moments,
+          .gradient_copy = copied ? 4 : 0};
 }
 
 bool masters_alone(const Shard& shard) {
-  return shard.gathered_weights && shard.software.fp32_shards && state_bytes(shard).has_masters();
+  return shards_fp32(shard) && state_bytes(shard).has_masters();
 }
 
 bool keeps_remainders(const Shard& shard) {
   const bool bf16_weights =
       shard.precision == Precision::kBf16 || (shard.precision == Precision::kFp8 && !shard.fp8_parameters);
-  const bool fp32_shards = shard.gathered_weights && shard.software.fp32_shards;
-  return shard.master_weights && shard.master_remainders && bf16_weights && !fp32_shards;
+  return shard.master_weights && shard.master_remainders && bf16_weights && !shards_fp32(shard);
 }
 
 Bytes total(const SavedTensors& tensors) {

@@ -81,8 +81,10 @@ class SearchCommand {
     if (!tree) return kWrongInput;
     apply_overrides(*tree, arguments_.all("set"), library_, diagnostics);
     const std::optional<YamlNode> section = taken_from(tree->root);
-    Diagnostics said_of_plans;
-    own_ = load_scenario(*tree, {}, library_, said_of_plans);
+    if (arguments_.has("json")) {
+      Diagnostics said_of_plans;
+      own_ = load_scenario(*tree, {}, library_, said_of_plans);
+    }
     folder_ = tree->folder;
     profile_file_ = profile_file_of(tree->root);
     auto space = load_search_space(session_.data.root / kSpaceFile, section ? &*section : nullptr, words_,
@@ -179,7 +181,7 @@ class SearchCommand {
   const Arguments& arguments_;
   Session& session_;
   Library library_;
-  std::optional<Scenario> own_{};              // as it is without a search; nullopt where it does not load
+  std::optional<Scenario> own_{};              // of --json: as it is without a search, where it loads
   std::filesystem::path folder_;               // of the scenario
   std::optional<std::string> profile_file_{};  // as the scenario names it
   SearchOptions options_;
