@@ -257,9 +257,13 @@ class ModelSection {
         experts.push_back(flag_entry("shared_gate", true, reader_.source("moe_shared_expert_gate")));
     }
     add_dense_layers(experts);
-    if (const auto factor = reader_.number("moe_expert_capacity_factor", 0, 1e6))
+    if (const auto factor = reader_.number("moe_expert_capacity_factor", 0, 1e6)) {
       experts.push_back(
           share_entry("capacity_factor", *factor, reader_.source("moe_expert_capacity_factor")));
+      if (reader_.flag("moe_pad_expert_input_to_capacity"))
+        experts.push_back(
+            flag_entry("pad_to_capacity", true, reader_.source("moe_pad_expert_input_to_capacity")));
+    }
     add(map_entry("experts", std::move(experts)));
   }
 

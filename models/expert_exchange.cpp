@@ -24,7 +24,15 @@ std::int64_t scaled(std::int64_t count, double factor) {
 
 // Copies at the busiest rank over the even share.
 double busiest_share(const ExpertsSpec& experts, const Shard& shard) {
-  return experts.capacity_factor > 0 ? experts.capacity_factor : busiest_rank(experts, shard);
+  if (experts.pad_to_capacity) return experts.capacity_factor;
+  const double chosen = busiest_rank(experts, shard);
+  return experts.capacity_factor > 0 ? std::min(chosen, experts.capacity_factor) : chosen;
+}
+
+// Copies sent over those of tokens that all reach their experts.
+double sent_share(const ExpertsSpec& experts) {
+  if (experts.capacity_factor == 0) return 1;
+  return experts.pad_to_capacity ? experts.capacity_factor : std::min(1.0, experts.capacity_factor);
 }
 
 std::int64_t fp8_row_bytes(const TransformerSpec& model) {
@@ -215,14 +223,12 @@ TokenRouting routing(const TransformerSpec& model, const Shard& shard) {
   SC_CHECK(shard.tensor == 1 || shard.sequence_parallel,
            "tensor ranks route tokens of their own: experts need sequence parallelism");
   const ExpertsSpec& experts = *model.experts;
-  const bool capacity = experts.capacity_factor > 0;
   const std::int64_t copies = shard.local_tokens() * experts.top_k;
-  const double sent = capacity ? experts.capacity_factor : 1;
   const double busiest = busiest_share(experts, shard);
   const std::int64_t ranks = shard.expert * shard.expert_tensor;
   const double mean = static_cast<double>(copies * ranks) / static_cast<double>(experts.count);
   TokenRouting r{.tokens = shard.local_tokens(),
-                 .sent = scaled(copies, sent),
+                 .sent = scaled(copies, sent_share(experts)),
                  .received = scaled(copies, busiest),
                  .whole = scaled(shard.local_tokens(), busiest),
                  .experts = experts.count / shard.expert,

@@ -2,8 +2,8 @@
 //
 // Every rank routes its own T' tokens, K copies of each. Ranks of an expert group e and an expert-tensor
 // group et hold distinct tokens; hence sequence parallelism where t > 1. An expert gets m_e = T' e et K / E
-// tokens on average, times the model's imbalance on the busiest rank. With a capacity factor C every expert
-// gets C times the mean: excess tokens are dropped, missing ones are padded.
+// tokens on average, times the model's imbalance on the busiest rank. A capacity factor C drops what exceeds
+// C times the mean; where experts are padded to it, every expert gets C times the mean.
 //   all-to-all   copies are sorted by expert, sent to their expert's rank, gathered over et, sorted by local
 //                expert; the results go back the same way. Payloads are the busiest rank's receive buffer,
 //                the dispatch with a routing weight beside each copy. Counts of tokens go ahead. With
@@ -47,13 +47,13 @@ inline constexpr std::int64_t kRoutingWeightBytes = 4;  // fp32
 // since a token goes to an expert once. A single rank has all tokens, however uneven the routing.
 [[nodiscard]] double busiest_rank(const ExpertsSpec& experts, const Shard& shard);
 
-// (token, expert) pairs at the experts of the busiest rank: beta T' K et, or the padded capacity.
+// (token, expert) pairs at the experts of the busiest rank: beta T' K et, at most C T' K et.
 [[nodiscard]] std::int64_t received_pairs(const TransformerSpec& model, const Shard& shard);
 
 // Numbers of tokens, and of copies, that a rank handles.
 struct TokenRouting {
   std::int64_t tokens = 0;      // T', of the rank
-  std::int64_t sent = 0;        // copies that leave it: T' K, or C T' K
+  std::int64_t sent = 0;        // copies that leave it: T' K, padded C T' K
   std::int64_t received = 0;    // copies that the busiest rank gets, before they are gathered over et
   std::int64_t arrived = 0;     // and arrived there: the source of its experts' rows
   std::int64_t whole = 0;       // tokens of the rank, as often as the busiest rank is busier than the mean

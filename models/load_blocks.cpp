@@ -102,6 +102,10 @@ void load_balance(YamlMap& map, ExpertsSpec& experts) {
   const bool read = map.has("capacity_factor") && watch.clean();
   if (read && experts.capacity_factor == 0)
     map.error("capacity_factor", "out-of-range", "is not above 0", "leave it out: no token is dropped then");
+  experts.pad_to_capacity = map.boolean("pad_to_capacity", false);
+  if (experts.pad_to_capacity && !map.has("capacity_factor"))
+    map.error("pad_to_capacity", "needs-another-key", "pads experts to a capacity, but there is none",
+              "give capacity_factor, or leave this out");
   experts.imbalance = map.number("imbalance", {.min = 1, .max = most, .fallback = 1});
 }
 

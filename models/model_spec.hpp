@@ -55,12 +55,16 @@ struct ExpertsSpec {
   std::int64_t shared_ffn_hidden = 0;  // width of one shared expert; f_e unless given
   bool shared_gate = false;            // h more parameters: a gate on the shared experts' output (Qwen2-MoE)
   std::vector<std::int64_t> dense_layers = {};  // layers without experts, ascending from 0
-  // Capacity of an expert, as a multiple of the balanced share: excess tokens are dropped, missing ones are
-  // padded. 0: dropless.
+  // Capacity of an expert, as a multiple of the balanced share: excess tokens are dropped. 0: dropless.
   double capacity_factor = 0;
+  bool pad_to_capacity = false;  // experts with fewer tokens are padded, so that all have as many
   double imbalance = 1;  // beta: tokens of the busiest expert rank over the balanced share; 1 = balanced
 
   [[nodiscard]] std::int64_t shared_width() const { return shared * shared_ffn_hidden; }  // f_s
+  // The router's choices do not matter: an expert never has more than the balanced share, or is padded.
+  [[nodiscard]] bool levels() const {
+    return pad_to_capacity || (capacity_factor > 0 && capacity_factor <= 1);
+  }
   // Experts that a token may choose among once its groups are chosen.
   [[nodiscard]] std::int64_t candidates() const { return count / groups * top_groups; }
   friend bool operator==(const ExpertsSpec&, const ExpertsSpec&) = default;

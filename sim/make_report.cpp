@@ -221,7 +221,7 @@ std::vector<std::string> assumed_defaults(const Scenario& scenario, const Parall
 std::optional<std::string> word_on_even_routing(const Scenario& scenario) {
   constexpr std::string_view kPath = "model.experts.imbalance";
   const auto* model = std::get_if<TransformerSpec>(&scenario.model);
-  const bool free = model != nullptr && model->experts && model->experts->capacity_factor == 0;
+  const bool free = model != nullptr && model->experts && !model->experts->levels();
   if (!free || scenario.parallelism.expert == 1 || model->experts->imbalance > 1) return std::nullopt;
   if (is_given(scenario, kPath)) return std::nullopt;
   return fmt::format(

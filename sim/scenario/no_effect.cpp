@@ -254,13 +254,17 @@ void listen_to_overlap(Listener& listener, const Scenario& scenario) {
   listen_to_shared_experts(listener, scenario);
 }
 
-// An imbalance above the maximum of a rank: a token goes to an expert once.
-void listen_to_imbalance(Listener& listener, const TransformerSpec& model, const ParallelSpec& parallel) {
-  const double most = busiest_rank(*model.experts, {.expert = parallel.expert});
-  if (most >= model.experts->imbalance) return;
-  listener.warn("model.experts.imbalance", "more-than-possible",
-                fmt::format("counts as {:.4g}, the most that one of {} ranks can get of {} experts a token",
-                            most, parallel.expert, model.experts->top_k));
+// An imbalance above the maximum of a rank, where a token goes to an expert once, or above the capacity.
+void listen_to_imbalance(Listener& listener, const ExpertsSpec& experts, const ParallelSpec& parallel) {
+  const auto warn = [&](const std::string& reason) {
+    listener.warn("model.experts.imbalance", "more-than-possible", "counts as " + reason);
+  };
+  const double most = busiest_rank(experts, {.expert = parallel.expert});
+  if (!experts.levels() && experts.capacity_factor > 0 && experts.capacity_factor < most)
+    warn(fmt::format("{:.4g}: capacity_factor drops the tokens above", experts.capacity_factor));
+  else if (most < experts.imbalance)
+    warn(fmt::format("{:.4g}, the most that one of {} ranks can get of {} experts a token", most,
+                     parallel.expert, experts.top_k));
 }
 
 void listen_to_experts(Listener& listener, const Scenario& scenario) {
@@ -273,9 +277,11 @@ void listen_to_experts(Listener& listener, const Scenario& scenario) {
       "parallelism.expert is 1, and no token goes to another node");
   listener.say("model.experts.imbalance", scenario.parallelism.expert == 1,
                "one rank (parallelism.expert) has all tokens");
-  listener.say("model.experts.imbalance", !none && model->experts->capacity_factor > 0,
-               "with a capacity_factor every expert has as many tokens");
-  if (!none) listen_to_imbalance(listener, *model, scenario.parallelism);
+  listener.say("model.experts.imbalance", !none && model->experts->levels(),
+               model != nullptr && model->experts && model->experts->pad_to_capacity
+                   ? "pad_to_capacity gives every expert as many tokens"
+                   : "capacity_factor drops all tokens above the even share");
+  if (!none) listen_to_imbalance(listener, *model->experts, scenario.parallelism);
 }
 
 // Buckets matter for overlapped traffic, and for software that keeps memory for them.

@@ -43,7 +43,10 @@ void print(Emitter& out, const ExpertsSpec& experts) {
   if (experts.shared > 0) out.number("shared_ffn_hidden", experts.shared_ffn_hidden);
   out.flag("shared_gate", experts.shared_gate);
   out.field("dense_layers", integers(experts.dense_layers));
-  if (experts.capacity_factor > 0) out.real("capacity_factor", experts.capacity_factor);
+  if (experts.capacity_factor > 0) {
+    out.real("capacity_factor", experts.capacity_factor);
+    out.flag("pad_to_capacity", experts.pad_to_capacity);
+  }
   out.real("imbalance", experts.imbalance);
 }
 

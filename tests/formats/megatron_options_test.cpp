@@ -208,11 +208,20 @@ TEST(MegatronOptions, ShardingByFsdpIsNoneUnlessItIsChosen) {
 TEST(MegatronOptions, ExpertsWithoutRanksOfTheirOwnLeaveTheDispatcherAside) {
   const Import import = import_text(
       job("--num-experts 8 --moe-token-dispatcher-type alltoall --moe-shared-expert-gate --moe-enable-deepep "
-          "--moe-router-num-groups 4"));
+          "--moe-router-num-groups 4 --moe-pad-expert-input-to-capacity"));
   expect_aside(import, "one expert rank: --moe-token-dispatcher-type");
   expect_aside(import, "without shared experts: --moe-shared-expert-gate");
   expect_aside(import, "without the flex dispatcher: --moe-enable-deepep");
   expect_aside(import, "without moe_router_group_topk: --moe-router-num-groups");
+  expect_aside(import, "without moe_expert_capacity_factor: --moe-pad-expert-input-to-capacity");
+}
+
+TEST(MegatronOptions, ExpertsArePaddedToTheirCapacityWhereTheyAreToldTo) {
+  const std::string capacity = "--num-experts 8 --moe-expert-capacity-factor 1.25";
+  EXPECT_EQ(import_text(job(capacity)).at("model.experts.pad_to_capacity"), "absent");
+  const Import padded = import_text(job(capacity + " --moe-pad-expert-input-to-capacity"));
+  EXPECT_EQ(padded.at("model.experts.capacity_factor"), "1.25");
+  EXPECT_EQ(padded.at("model.experts.pad_to_capacity"), "true");
 }
 
 TEST(MegatronOptions, ModelsThatAreNoDecoderAreRefusedByTheirScript) {

@@ -107,6 +107,7 @@ TEST(ModelFlops, IgnoreImbalanceAndPadding) {
   TransformerSpec model = zoo::mixtral_8x7b();
   model.experts->imbalance = 1.5;
   model.experts->capacity_factor = 1.25;
+  model.experts->pad_to_capacity = true;
   EXPECT_EQ(model_flops(model, 1, 4096), model_flops(zoo::mixtral_8x7b(), 1, 4096));
 }
 

@@ -232,7 +232,7 @@ TEST(LoadModel, GivesExpertsTheirDefaults) {
 TEST(LoadModel, TakesEveryNumberOfExperts) {
   const TransformerSpec model =
       transformer(with_experts("shared: 2, shared_ffn_hidden: 48, shared_gate: true, dense_layers: [0, 3], "
-                               "capacity_factor: 1.25, imbalance: 1.1"));
+                               "capacity_factor: 1.25, pad_to_capacity: true, imbalance: 1.1"));
   EXPECT_EQ(model.experts, (ExpertsSpec{.count = 8,
                                         .top_k = 2,
                                         .ffn_hidden = 32,
@@ -241,6 +241,7 @@ TEST(LoadModel, TakesEveryNumberOfExperts) {
                                         .shared_gate = true,
                                         .dense_layers = {0, 3},
                                         .capacity_factor = 1.25,
+                                        .pad_to_capacity = true,
                                         .imbalance = 1.1}));
   EXPECT_EQ(model.experts->shared_width(), 96);
   EXPECT_EQ(model.kind_of(0), LayerKind::kDense);
@@ -392,6 +393,10 @@ TEST(BadModel, BalancesItsExpertsInAnImpossibleWay) {
   EXPECT_THAT(load(with_experts("capacity_factor: 9, imbalance: 8.5")).messages,
               ElementsAre("model.experts.capacity_factor: 9 is more than 4, the largest allowed",
                           "model.experts.imbalance: 8.5 is more than 4, the largest allowed"));
+  EXPECT_THAT(
+      load(with_experts("pad_to_capacity: true")).messages,
+      ElementsAre("model.experts.pad_to_capacity: pads experts to a capacity, but there is none (give "
+                  "capacity_factor, or leave this out)"));
 }
 
 TEST(BadModel, ContradictsItsLatentAttention) {

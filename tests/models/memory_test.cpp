@@ -338,8 +338,11 @@ TEST(ExpertLayer, OfTheBusiestRankIsNeverMoreThanAllTokensWithItsExperts) {
 TEST(ExpertLayer, HoldsItsCapacityWhereThereIsOne) {
   TransformerSpec model = zoo::mixtral_8x7b();
   model.experts->capacity_factor = 1.25;
-  model.experts->imbalance = 3;
-  EXPECT_EQ(received_pairs(model, {.sequence = 4096, .expert = 8}), 2 * 4096 * 5 / 4);
+  model.experts->pad_to_capacity = true;
+  for (const double imbalance : {1, 3}) {
+    model.experts->imbalance = imbalance;
+    EXPECT_EQ(received_pairs(model, {.sequence = 4096, .expert = 8}), 2 * 4096 * 5 / 4);
+  }
 }
 
 // Tensor-parallel experts see the tokens of the whole expert-tensor group, each a part of their width.

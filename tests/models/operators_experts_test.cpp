@@ -162,10 +162,27 @@ TEST(Experts, WithACapacityArePaddedToIt) {
   TransformerSpec model = zoo::mixtral_8x7b();
   model.experts->imbalance = 4;
   model.experts->capacity_factor = 2;
+  model.experts->pad_to_capacity = true;
   const TokenRouting routes = routing(model, kEight);
   EXPECT_EQ(routes.sent, 16384);
   EXPECT_EQ(routes.received, 16384);
   EXPECT_EQ(routes.per_expert, 16384);
+}
+
+// Without padding a capacity only drops: half of all below the even share, a part of the busiest rank's above.
+TEST(Experts, WithACapacityDropWhatExceedsIt) {
+  TransformerSpec model = zoo::mixtral_8x7b();
+  const auto received = [&](double capacity, double imbalance) {
+    model.experts->capacity_factor = capacity;
+    model.experts->imbalance = imbalance;
+    return routing(model, kEight).received;
+  };
+  EXPECT_EQ(received(2, 1), 8192);
+  EXPECT_EQ(received(2, 1.5), 12288);
+  EXPECT_EQ(received(1.25, 1.5), 10240);
+  EXPECT_EQ(routing(model, kEight).sent, 8192);
+  EXPECT_EQ(received(0.5, 1.5), 4096);
+  EXPECT_EQ(routing(model, kEight).sent, 4096);
 }
 
 // Tokens of all 8 ranks arrive with 8 weights and flags; 8192 copies are for this rank, all from other

@@ -48,11 +48,12 @@ constexpr KeyHelp kScenarioHelp[] = {
     KeyHelp{"model.experts.dense_layers",
             "those layers by number, from 0, ascending; in place of `first_dense_layers`", "none"},
     KeyHelp{
-        "model.experts.capacity_factor",
-        "tokens that every expert has, over the even share: more are dropped, fewer are padded",
+        "model.experts.capacity_factor", "most tokens of an expert, over the even share: more are dropped",
         "none is dropped",
         R"({"type":["number","string"],"pattern":"^[+]?[0-9]*((_[0-9]+)+(\\.[0-9]+)?|(\\.[0-9]*)?[eE][+-]?[0-9]+)$","exclusiveMinimum":0})",
         "number, above 0"},
+    KeyHelp{"model.experts.pad_to_capacity",
+            "experts with fewer tokens are padded up to `capacity_factor`, so that every expert has as many"},
     KeyHelp{"model.experts.imbalance",
             "tokens of the busiest rank over the even share; in published jobs whose router chose freely 1.2 "
             "(Mixtral, one expert a rank) to 1.5 (Qwen3 235B, 16 a rank)"},

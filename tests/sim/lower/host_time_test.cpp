@@ -100,6 +100,8 @@ TEST(HostTime, RoutedOperatorsAreThoseOfTheRoutedExperts) {
     }
   TransformerSpec padded = small_model(true);
   padded.experts->capacity_factor = 1;
+  EXPECT_GT(routed(layer_operators(padded, shard, LayerKind::kExperts).forward), 5);
+  padded.experts->pad_to_capacity = true;
   EXPECT_EQ(routed(layer_operators(padded, shard, LayerKind::kExperts).forward), 0);
   EXPECT_GT(routed(experts.forward), 5);
   EXPECT_EQ(routed(experts.weight_gradient), 2);

@@ -667,7 +667,7 @@ TEST(Scenario, ReadsBackEveryBlockOfAModelFromItsYaml) {
         "experts: {count: 8, top_k: 8, ffn_hidden: 32, shared: 2, shared_gate: true, first_dense_layers: 3}",
         "experts: {count: 8, top_k: 1, ffn_hidden: 32, shared: 1, shared_ffn_hidden: 48, dense_layers: [1, "
         "3],"
-        " capacity_factor: 1.25, imbalance: 1.1}",
+        " capacity_factor: 1.25, pad_to_capacity: true, imbalance: 1.1}",
         "latent_attention: {query_rank: 24, kv_rank: 16, nope_head_size: 8, rope_head_size: 4,"
         " value_head_size: 10}",
         "latent_attention: {kv_rank: 16, nope_head_size: 8, rope_head_size: 4, value_head_size: 10}"}) {
@@ -864,6 +864,10 @@ TEST(Scenario, SaysWhatAnImpossibleImbalanceCountsAs) {
   EXPECT_THAT(
       warnings("3"),
       testing::HasSubstr("model.experts.imbalance: counts as 2, the most that one of 2 ranks can get"));
+  EXPECT_THAT(
+      warnings("1.5, capacity_factor: 1.25"),
+      testing::HasSubstr("model.experts.imbalance: counts as 1.25: capacity_factor drops the tokens above"));
+  EXPECT_EQ(warnings("1.25, capacity_factor: 1.5"), "");
 }
 
 class DataDirectoryTest : public testing::Test {

@@ -38,16 +38,21 @@ std::string note_on_routing(const Scenario& scenario) {
 }
 
 // Even routing is an assumption where tokens choose freely and ranks wait for the busiest: not of one expert
-// rank, nor of experts of a capacity, nor where the scenario says an imbalance.
+// rank, nor of experts that a capacity levels, nor where the scenario says an imbalance.
 TEST(FreeRouting, IsNamedWhereItIsTakenAsEven) {
   const Scenario free = sparse(8, ExpertDispatcher::kAllToAll);
   EXPECT_TRUE(note_on_routing(free).starts_with("model.experts.imbalance: routing is taken as even; "));
   EXPECT_EQ(note_on_routing(sparse(1, ExpertDispatcher::kAllToAll)), "");
-  Scenario said = free, full = free, uneven = free;
+  Scenario said = free, full = free, padded = free, roomy = free, uneven = free;
   said.origins["model.experts.imbalance"] = {};
   EXPECT_EQ(note_on_routing(said), "");
   std::get<TransformerSpec>(full.model).experts->capacity_factor = 1;
   EXPECT_EQ(note_on_routing(full), "");
+  std::get<TransformerSpec>(roomy.model).experts->capacity_factor = 1.25;
+  EXPECT_EQ(note_on_routing(roomy), note_on_routing(free));
+  std::get<TransformerSpec>(padded.model).experts->capacity_factor = 1.25;
+  std::get<TransformerSpec>(padded.model).experts->pad_to_capacity = true;
+  EXPECT_EQ(note_on_routing(padded), "");
   std::get<TransformerSpec>(uneven.model).experts->imbalance = 1.2;
   EXPECT_EQ(note_on_routing(uneven), "");
 }

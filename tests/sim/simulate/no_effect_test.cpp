@@ -79,7 +79,9 @@ const Case kCases[] = {
     {"mixtral-8x7b-64xH100.yaml", {"parallelism.expert=1"}},
     {"mixtral-8x7b-64xH100.yaml", {"cluster.fabric.nodes_per_leaf=2"}},
     {"llama3-8b-64xA100.yaml", {"cluster.fabric.nodes_per_leaf=2"}},
-    {"mixtral-8x7b-64xH100.yaml", {"model.experts.capacity_factor=1.25"}},
+    {"mixtral-8x7b-64xH100.yaml", {"model.experts.capacity_factor=1"}},
+    {"mixtral-8x7b-64xH100.yaml",
+     {"model.experts.capacity_factor=1.25", "model.experts.pad_to_capacity=true"}},
     // One replica of the dense weights, four of the experts'.
     {"mixtral-8x7b-64xH100.yaml",
      {"cluster.nodes=2", "parallelism.tensor=8", "parallelism.pipeline=2", "parallelism.virtual_stages=1",
