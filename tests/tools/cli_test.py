@@ -1105,8 +1105,16 @@ class Answers(Case):
             edited.write_text((SOURCE / "calibrate/profiles/a100-sxm4-80gb.yaml").read_text(encoding="utf-8") + "# edited\n",
                               encoding="utf-8")
             other = origin(self.results(stagecraft("run", job, *few, "--set", f"profile={edited}", "--json"))[0])
+            neighbour = Path(folder) / "neighbour.yaml"
+            text = (SOURCE / "scenarios/llama3-70b-128xH100-shared-links.yaml").read_text(encoding="utf-8")
+            neighbour.write_text(f"{text}profile: {edited}\n", encoding="utf-8")
+            beside = [f"network.jobs=[{{scenario: {path}, nodes: [4-7, 12-15, 20-23, 28-31]}}]"
+                      for path in (SOURCE / "scenarios/llama3-70b-128xH100-shared-links.yaml", neighbour)]
+            alike, unlike = (origin(self.results(stagecraft("check", "scenarios/llama3-70b-three-jobs-320xH100.yaml", "--set",
+                                                            jobs, "--json"))[0])[2] for jobs in beside)
         self.assertEqual(of["run"][1], other[1])
         self.assertNotEqual(of["run"][2], other[2])
+        self.assertEqual(f"{alike}, {other[2]}", unlike)
         self.assertEqual([version, None], origin(self.results(stagecraft("run", PIPELINE, "--json"))[0])[::2])
 
     def test_every_key_of_a_result_is_explained(self):

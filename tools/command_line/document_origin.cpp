@@ -13,18 +13,20 @@
 namespace stagecraft {
 namespace {
 
-std::vector<std::string> profile_hashes(const Scenario& scenario) {
-  std::vector<std::string> hashes;
+void add_profiles(std::vector<std::string>& hashes, const Scenario& scenario) {
   for (const HardwareProfile& profile : scenario.group_profiles) hashes.push_back(profile.hash);
-  if (hashes.empty() && scenario.profile) hashes.push_back(scenario.profile->hash);
-  return hashes;
+  if (scenario.group_profiles.empty() && scenario.profile) hashes.push_back(scenario.profile->hash);
+  for (const OtherJob& job : scenario.jobs) add_profiles(hashes, job.scenario);
 }
 
-std::string origin(std::string_view scenario_hash, const std::vector<std::string>& profile_hashes) {
+std::string origin(std::string_view scenario_hash, std::span<const std::string> profile_hashes) {
+  std::vector<std::string> once;
+  for (const std::string& hash : profile_hashes)
+    if (std::ranges::find(once, hash) == once.end()) once.push_back(hash);
   JsonWriter json;
   json.begin_object().field("stagecraft_version", STAGECRAFT_VERSION);
   if (!scenario_hash.empty()) json.field("scenario_hash", scenario_hash);
-  if (!profile_hashes.empty()) json.field("profile_hash", join(profile_hashes, ", "));
+  if (!once.empty()) json.field("profile_hash", join(once, ", "));
   return json.end_object().str();
 }
 
@@ -37,14 +39,13 @@ std::string with_keys(std::string document, std::string_view more) {
 }
 
 std::string with_origin(std::string document, const Scenario& scenario) {
-  return with_keys(std::move(document), origin(scenario_hash(scenario), profile_hashes(scenario)));
+  std::vector<std::string> profiles;
+  add_profiles(profiles, scenario);
+  return with_keys(std::move(document), origin(scenario_hash(scenario), profiles));
 }
 
 std::string with_origin(std::string document, std::span<const std::string> profile_hashes) {
-  std::vector<std::string> once;
-  for (const std::string& hash : profile_hashes)
-    if (std::ranges::find(once, hash) == once.end()) once.push_back(hash);
-  return with_keys(std::move(document), origin({}, once));
+  return with_keys(std::move(document), origin({}, profile_hashes));
 }
 
 }  // namespace stagecraft

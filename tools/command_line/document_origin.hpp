@@ -17,9 +17,10 @@ namespace stagecraft {
 //   stagecraft_version   of the program
 //   scenario_hash        of the scenario with its options and all defaults, whatever file it is from, and of the
 //                        orders, traces and other jobs that it names (sim/scenario/scenario_hash.hpp)
-//   profile_hash         of the text of its profile, of several devices one each; absent for abstract stages
+//   profile_hash         of the text of its profile, of several devices and other jobs each once; absent for
+//                        abstract stages
 [[nodiscard]] std::string with_origin(std::string document, const Scenario& scenario);
-// Of many scenarios on profiles of these hashes: the same keys without `scenario_hash`, each profile once.
+// Of many scenarios on profiles of these hashes: the same keys without `scenario_hash`.
 [[nodiscard]] std::string with_origin(std::string document, std::span<const std::string> profile_hashes);
 
 }  // namespace stagecraft
