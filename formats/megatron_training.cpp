@@ -303,8 +303,9 @@ Entries read_megatron_options(MegatronReader& reader, const MegatronJob& job) {
   if (buckets && job.data * job.context > 1)
     entries.push_back(entry("bucket_parameters", *buckets, reader.source("ddp_bucket_size")));
   if (job.fp8) add_fp8_recipe(reader, entries);
-  if (job.fp8 && reader.flag("fp8_param_gather"))
-    entries.push_back(flag_entry("fp8_parameters", true, reader.source("fp8_param_gather")));
+  if (job.fp8)
+    entries.push_back(
+        flag_entry("fp8_parameters", reader.flag("fp8_param_gather"), reader.source("fp8_param_gather")));
   const bool fusion_given = reader.given("gradient_accumulation_fusion") != nullptr;
   const bool too_old = reader.era() == MegatronEra::k2021;
   if (fusion_given ? !reader.flag("gradient_accumulation_fusion") : too_old) {

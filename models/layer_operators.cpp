@@ -87,10 +87,7 @@ void add_attention_again(Ops& ops, const TransformerSpec& model, const Shard& sh
   if (model.latent_attention && shard.recomputes(RecomputeModule::kLatentUp)) {
     add_latent_up_forward(ops, model, shard);
   }
-  // Flash recomputes the scores inside its backward kernel: nothing is left to repeat.
-  if (shard.attention == Attention::kUnfused && shard.recomputes(RecomputeModule::kCoreAttention)) {
-    add_core_forward(ops, model, shard);
-  }
+  if (shard.repeats_core()) add_core_forward(ops, model, shard);
 }
 
 // The block of experts does so as well.

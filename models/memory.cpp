@@ -126,11 +126,11 @@ void keep_every_second_of_feed_forward(SavedTensors& tensors, const TransformerS
 void keep_core(SavedTensors& tensors, const LayerSizes& sizes, const Shard& shard) {
   keep(tensors, "core output", sizes.output(), shard.keeps_fp8() ? kInput : kWeight);
   keep(tensors, "projection input", sizes.copy(sizes.output()), kWeight);
-  if (shard.attention == Attention::kFlash) {
+  if (shard.repeats_core()) return;
+  if (shard.attention == Attention::kFlash)
     keep(tensors, "log-sum-exp", sizes.log_sum_exp(), kInput);
-  } else if (!shard.recomputes(RecomputeModule::kCoreAttention)) {
+  else
     keep(tensors, "attention scores", sizes.saved_scores(), kInput);
-  }
 }
 
 // Keeps the inputs of a norm and of the GEMM that reads its output.

@@ -21,7 +21,7 @@ inline constexpr std::string_view kRecomputeNames[] = {"none", "selective", "ful
 // The last two are PyTorch's: a checkpoint around the attention of a layer, as in NeMo AutoModel, and
 // selective checkpointing by operator, as in torchtitan.
 enum class RecomputeModule : std::uint8_t {
-  kCoreAttention,  // scores, softmax, dropout, values; nothing where attention is flash
+  kCoreAttention,  // scores, softmax, dropout, values; of flash at most its kernel (Shard::repeats_core)
   kLayerNorm,      // both norms of a layer: their outputs are not kept
   kMlp,            // the dense feed-forward block, from its input on
   kMoe,            // the expert block, its two exchanges included
@@ -148,6 +148,7 @@ struct Shard {
   Attention attention = Attention::kFlash;
   Recompute recompute = Recompute::kNone;
   RecomputeModules modules = kCoreAttentionOnly;  // modules of selective recompute
+  bool repeats_flash = false;  // a recomputed core runs its flash kernel again, which nothing needs
   // Recompute ends with the last tensor that the backward reads: the last projection of a dense layer or
   // module is skipped (PyTorch's non-reentrant checkpoints).
   bool recompute_stops_early = false;
@@ -195,6 +196,10 @@ struct Shard {
   // Tokens arrive at the experts as fp8: those of an all-gather do not.
   [[nodiscard]] bool sends_fp8() const {
     return fp8_dispatch && expert > 1 && expert_dispatcher != ExpertDispatcher::kAllGather;
+  }
+  // Flash recomputes the scores inside its backward kernel: nothing is left to repeat.
+  [[nodiscard]] bool repeats_core() const {
+    return recomputes(RecomputeModule::kCoreAttention) && (attention == Attention::kUnfused || repeats_flash);
   }
   [[nodiscard]] bool recomputes(RecomputeModule module) const {
     return recompute == Recompute::kSelective && modules.has(module);

@@ -243,8 +243,8 @@ inline constexpr std::string_view kCudaGraphsNames[] = {"none", "layers", "itera
 struct DefaultSoftware {
   std::string replicated;  // whole weights on every rank, or sharded optimizer states (ZeRO 0 and 1)
   std::string sharded;     // ZeRO 2 and 3
-  // In place of `sharded` without tensor and pipeline ranks, where they are not empty: models with a gated
-  // activation, and fp16.
+  // In place of `sharded`, where they are not empty: models with a gated activation (and all jobs with tensor
+  // or pipeline ranks that it supports), and fp16 without such ranks.
   std::string sharded_gated = {}, sharded_fp16 = {};
   CudaGraphs cuda_graphs = CudaGraphs::kNone;  // CUDA graphs of software with an `operator_overhead`
 };

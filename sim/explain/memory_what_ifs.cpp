@@ -26,7 +26,7 @@ void add_recompute(std::vector<MemoryVariant>& variants, const Scenario& scenari
   const Recompute now = scenario.training.recompute.granularity;
   const auto set = [&](Recompute granularity, const char* word) {
     add(variants, scenario, fmt::format("training.recompute={}", word),
-        [&](Scenario& s) { s.training.recompute = {.granularity = granularity}; });
+        [&](Scenario& s) { s.training.recompute = s.options.recompute(granularity); });
   };
   if (now == Recompute::kNone) set(Recompute::kSelective, "selective");
   if (scenario.training.recompute != RecomputeSpec{.granularity = Recompute::kFull})
@@ -139,7 +139,8 @@ std::vector<MemoryVariant> memory_variants(const Scenario& scenario) {
   if (const std::int64_t size = scenario.training.micro_batch_size; size % 2 == 0)
     add(variants, scenario, fmt::format("training.micro_batch_size={}", size / 2),
         [](Scenario& s) { s.training.micro_batch_size /= 2; });
-  if (scenario.training.precision == Precision::kFp8 && !scenario.options.fp8_parameters)
+  if (scenario.training.precision == Precision::kFp8 &&
+      !scenario.options.holds_fp8(scenario.parallelism.zero_stage))
     add(variants, scenario, "options.fp8_parameters=true",
         [](Scenario& s) { s.options.fp8_parameters = true; });
   if (scenario.training.precision != Precision::kFp32 && scenario.training.moment == Precision::kFp32)

@@ -97,6 +97,8 @@ struct OptionsSpec {
   std::string software = {};
   // Orders of passes that the software runs, as its preset lists them; absent: nothing is said of them.
   std::optional<std::vector<std::string>> schedules = {};
+  RecomputeModules selective = kCoreAttentionOnly;  // what the word selective names
+  bool repeats_flash = false;                       // a recomputed core runs its flash kernel again
   bool recompute_stops_early = false;    // full recompute skips tensors that the backward does not read
   bool recompute_gathers_again = false;  // ZeRO 3: recompute gathers the weights once more
   // ZeRO 3: each matrix is gathered and freed by itself, and its gradient scattered by itself. Both
@@ -128,13 +130,23 @@ struct OptionsSpec {
   bool reshard_after_forward = true;  // ZeRO 3: weights are gathered again for the backward
   ExpertDispatcher expert_dispatcher = ExpertDispatcher::kAllToAll;
   Fp8Recipe fp8_recipe = Fp8Recipe::kDelayed;  // by default the software's
-  bool fp8_parameters = false;                 // GEMM weights of the layers are stored and gathered in fp8
-  bool fp8_dispatch = false;                   // tokens go to the experts in fp8
+  // GEMM weights of the layers are stored and gathered in fp8; absent: as the software does.
+  std::optional<bool> fp8_parameters = {};
+  bool shards_fp8 = false;    // the software does so where optimizer states are sharded
+  bool fp8_dispatch = false;  // tokens go to the experts in fp8
   SoftwareMemory memory = {};
 
   // Does the host launch operator by operator, outside of CUDA graphs?
   [[nodiscard]] bool launches_operators() const {
     return cuda_graphs == CudaGraphs::kNone && operator_overhead > Duration::zero();
+  }
+  [[nodiscard]] bool holds_fp8(int zero_stage) const {
+    return fp8_parameters.value_or(shards_fp8 && zero_stage > 0);
+  }
+  // What a word of `training.recompute` names.
+  [[nodiscard]] RecomputeSpec recompute(Recompute granularity) const {
+    return {.granularity = granularity,
+            .modules = granularity == Recompute::kSelective ? selective : kCoreAttentionOnly};
   }
   friend bool operator==(const OptionsSpec&, const OptionsSpec&) = default;
 };

@@ -9,6 +9,7 @@
 
 #include "base/text.hpp"
 #include "calibrate/profile/profile_reader.hpp"
+#include "sim/scenario/load_training.hpp"
 #include "sim/schedule/schedule.hpp"
 
 namespace stagecraft {
@@ -21,12 +22,14 @@ struct SoftwarePreset {
   bool fused_kernels = true, gradient_accumulation_fusion = true;
   LateFusions fuses;
   std::vector<std::string> attention_kernels;  // best first
-  bool recompute_stops_early = false;
+  bool recompute_stops_early = false, repeats_flash = false;
+  RecomputeModules selective = kCoreAttentionOnly;
   bool recompute_gathers_again = false, gathers_matrices = false;
   Duration piece_overhead{}, operator_overhead{}, kernel_overhead{};
   Sourced<Duration> exchange_overhead, tensor_collective_overhead;
   bool aligned_gradients = false;
   Fp8Recipe fp8_recipe = Fp8Recipe::kDelayed;
+  bool shards_fp8 = false;
   bool reduces_behind_backward = false;
   bool fully_shard = false, step_messages = false, user_buffers = true;
   bool loss_in_16_bit = false, fp32_shards = false, loss_parallel = false, gathered_inputs = false;
@@ -67,6 +70,8 @@ SoftwarePreset read_preset(const YamlNode& root, Diagnostics& diagnostics) {
   preset.fuses = read_fusions(map);
   preset.attention_kernels = map.texts("attention_kernels");
   preset.recompute_stops_early = map.boolean("recompute_stops_early");
+  preset.repeats_flash = map.boolean("repeats_flash", false);
+  if (map.has("selective")) preset.selective = load_recompute_modules(map, "selective");
   preset.recompute_gathers_again = map.boolean("recompute_gathers_again", false);
   preset.gathers_matrices = map.boolean("gathers_matrices", false);
   if (map.has("piece_overhead")) preset.piece_overhead = read_duration(map, "piece_overhead").value;
@@ -77,6 +82,7 @@ SoftwarePreset read_preset(const YamlNode& root, Diagnostics& diagnostics) {
     preset.tensor_collective_overhead = read_duration(map, "tensor_collective_overhead");
   preset.aligned_gradients = map.boolean("aligned_gradients");
   preset.fp8_recipe = map.choose("fp8_recipe", kFp8RecipeNames, Fp8Recipe::kDelayed);
+  preset.shards_fp8 = map.boolean("shards_fp8", false);
   preset.reduces_behind_backward = map.boolean("reduces_behind_backward", false);
   preset.fully_shard = map.boolean("fully_shard", false);
   if (map.has("communication_unit"))
@@ -124,16 +130,20 @@ const std::string& fully_sharded_software(const DefaultSoftware& usual, const Sc
   return gated && !usual.sharded_gated.empty() ? usual.sharded_gated : usual.sharded;
 }
 
-// The profile's default software: the sharded one where weights or gradients are sharded, unless it supports
-// no pipeline or tensor ranks and the scenario has some.
+// The profile's default software: a sharded one where weights or gradients are sharded. Those without pipeline
+// and tensor ranks list no schedule.
 std::string default_software(const HardwareProfile& profile, const Scenario& scenario, YamlMap& options,
                              const PresetPlaces& places) {
   const DefaultSoftware& usual = profile.software;
   const ParallelSpec& parallel = scenario.parallelism;
   if (parallel.zero_stage < 2 || !has_replicas(scenario)) return usual.replicated;
   if (parallel.pipeline == 1 && parallel.tensor == 1) return fully_sharded_software(usual, scenario);
-  const std::optional<SoftwarePreset> found = preset_called(usual.sharded, options, places);
-  return found && found->schedules && found->schedules->empty() ? usual.replicated : usual.sharded;
+  for (const std::string& name : {usual.sharded_gated, usual.sharded}) {
+    if (name.empty()) continue;
+    const std::optional<SoftwarePreset> found = preset_called(name, options, places);
+    if (!found || !found->schedules || !found->schedules->empty()) return name;
+  }
+  return usual.replicated;
 }
 
 // One software runs on all devices; with several devices that of the first.
@@ -154,6 +164,14 @@ void choose_software(YamlMap& options, const PresetPlaces& places, Scenario& sce
          .hint = "name the software that the job runs"});
     return;
   }
+}
+
+// What the word selective names in a model: every second product is not known of all layers.
+RecomputeModules selective_in(const Scenario& scenario, RecomputeModules usual) {
+  const auto* model = std::get_if<TransformerSpec>(&scenario.model);
+  const bool plain = model != nullptr && !model->experts && !model->latent_attention &&
+                     scenario.training.attention == Attention::kFlash;
+  return plain || !usual.has(RecomputeModule::kEverySecondProduct) ? usual : kCoreAttentionOnly;
 }
 
 }  // namespace
@@ -183,6 +201,10 @@ void apply_software(YamlMap& options, const PresetPlaces& places, Scenario& scen
   spec.fuses = preset.fuses;
   spec.schedules = preset.schedules;
   spec.recompute_stops_early = preset.recompute_stops_early;
+  spec.repeats_flash = preset.repeats_flash;
+  spec.selective = selective_in(scenario, preset.selective);
+  if (!scenario.origins.contains("training.recompute.modules"))
+    scenario.training.recompute.modules = spec.recompute(scenario.training.recompute.granularity).modules;
   spec.recompute_gathers_again = preset.recompute_gathers_again;
   spec.gathers_matrices = preset.gathers_matrices;
   spec.piece_overhead = preset.piece_overhead;
@@ -194,6 +216,7 @@ void apply_software(YamlMap& options, const PresetPlaces& places, Scenario& scen
   spec.tensor_collective_overhead = preset.tensor_collective_overhead;
   spec.aligned_gradients = preset.aligned_gradients;
   if (!options.has("fp8_recipe")) spec.fp8_recipe = preset.fp8_recipe;
+  spec.shards_fp8 = preset.shards_fp8;
   spec.reduces_behind_backward = preset.reduces_behind_backward;
   settle_sharded_pipeline(scenario, options.has("reshard_after_forward"),
                           options.map("memory").has("whole_gradients"));

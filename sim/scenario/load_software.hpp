@@ -2,9 +2,9 @@
 //
 // A preset of scenarios/software/ gives defaults for options that the scenario leaves open. A scenario
 // without a preset takes its profile's default: one software for unsharded weights, another for sharded
-// weights or gradients (ZeRO 2 and 3), unless that supports no pipeline or tensor ranks and the scenario has
-// some. Without such ranks the profile may name others for models with a gated activation and for fp16. If
-// several devices differ, the first counts, with a warning.
+// weights or gradients (ZeRO 2 and 3). Of the latter the profile may name others for models with a gated
+// activation and for fp16; pipeline and tensor ranks get the first that supports them. If several devices
+// differ, the first counts, with a warning.
 #pragma once
 
 #include "base/yaml.hpp"

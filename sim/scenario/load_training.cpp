@@ -119,31 +119,6 @@ void check_gradient(YamlMap& map, const TrainingSpec& spec) {
 }
 
 // `modules: [core_attn, mlp]`; each wrong name is reported where it stands.
-RecomputeModules load_recompute_modules(YamlMap& map) {
-  const ErrorWatch watch(map.diagnostics());
-  const std::vector<std::string> words = map.texts("modules");
-  if (!watch.clean()) return kCoreAttentionOnly;
-  const std::vector<std::string> names = to_strings(kRecomputeModuleNames);
-  RecomputeModules modules;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    const auto module = std::ranges::find(names, words[i]);
-    const auto items = map.get("modules")->items.size();
-    if (module != names.end()) {
-      modules = modules.with(static_cast<RecomputeModule>(module - names.begin()));
-      continue;
-    }
-    map.diagnostics().error(
-        {.code = "unknown-name",
-         .where = i < items ? map.get("modules")->items[i].where : map.where_of("modules"),
-         .path = fmt::format("{}.{}", map.path_of("modules"), i),
-         .message = fmt::format("{} is not a module that can be recomputed", in_quotes(words[i])),
-         .hint = suggest(words[i], names)});
-  }
-  if (words.empty())
-    map.error("modules", "empty-list", "names no module", "use granularity: none to recompute nothing");
-  return modules;
-}
-
 // none | selective | full, or {granularity, modules | method, layers}.
 RecomputeSpec load_recompute(YamlMap& training) {
   RecomputeSpec spec;
@@ -170,7 +145,7 @@ RecomputeSpec load_recompute(YamlMap& training) {
               fmt::format("leave it out, or use granularity: {}", word));
     return true;
   };
-  if (belongs_to("modules", Recompute::kSelective)) spec.modules = load_recompute_modules(map);
+  if (belongs_to("modules", Recompute::kSelective)) spec.modules = load_recompute_modules(map, "modules");
   if (belongs_to("method", Recompute::kFull))
     spec.method = map.choose("method", kRecomputeMethodNames, RecomputeMethod::kUniform);
   if (belongs_to("layers", Recompute::kFull))
@@ -193,6 +168,31 @@ std::vector<std::string> orders_for(const ParallelSpec& parallelism) {
 }
 
 }  // namespace
+
+RecomputeModules load_recompute_modules(YamlMap& map, const char* key) {
+  const ErrorWatch watch(map.diagnostics());
+  const std::vector<std::string> words = map.texts(key);
+  if (!watch.clean()) return kCoreAttentionOnly;
+  const std::vector<std::string> names = to_strings(kRecomputeModuleNames);
+  RecomputeModules modules;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const auto module = std::ranges::find(names, words[i]);
+    const auto items = map.get(key)->items.size();
+    if (module != names.end()) {
+      modules = modules.with(static_cast<RecomputeModule>(module - names.begin()));
+      continue;
+    }
+    map.diagnostics().error(
+        {.code = "unknown-name",
+         .where = i < items ? map.get(key)->items[i].where : map.where_of(key),
+         .path = fmt::format("{}.{}", map.path_of(key), i),
+         .message = fmt::format("{} is not a module that can be recomputed", in_quotes(words[i])),
+         .hint = suggest(words[i], names)});
+  }
+  if (words.empty())
+    map.error(key, "empty-list", "names no module", "use granularity: none to recompute nothing");
+  return modules;
+}
 
 ParallelSpec load_parallelism(YamlMap& root) {
   YamlMap map = root.map("parallelism");
@@ -314,7 +314,7 @@ OptionsSpec load_options(YamlMap& root) {
       map.choose("expert_dispatcher", kExpertDispatcherNames, ExpertDispatcher::kAllToAll);
   spec.cuda_graphs = map.choose("cuda_graphs", kCudaGraphsNames, CudaGraphs::kNone);
   spec.fp8_recipe = map.choose("fp8_recipe", kFp8RecipeNames, Fp8Recipe::kDelayed);
-  spec.fp8_parameters = map.boolean("fp8_parameters", false);
+  if (map.has("fp8_parameters")) spec.fp8_parameters = map.boolean("fp8_parameters");
   spec.fp8_dispatch = map.boolean("fp8_dispatch", false);
   spec.memory = load_software_memory(map);
   map.finish();

@@ -18,6 +18,9 @@ namespace stagecraft {
 [[nodiscard]] OptionsSpec load_options(YamlMap& root);
 [[nodiscard]] OffloadSpec load_offload(YamlMap& root);
 
+// Modules of selective recompute, a list of words.
+[[nodiscard]] RecomputeModules load_recompute_modules(YamlMap& map, const char* key);
+
 // Chunks per rank of a schedule that goes by its name, where `parallelism` does not say them.
 [[nodiscard]] std::optional<int> unsaid_chunks(YamlMap& root, const ScheduleSpec& schedule);
 

@@ -119,16 +119,20 @@ void listen_to_stages(Listener& listener, const Scenario& scenario) {
                "without a cluster there are no links to share");
 }
 
+bool repeats_no_core(const Scenario& scenario) {
+  return scenario.training.attention == Attention::kFlash && !scenario.options.repeats_flash;
+}
+
 // Why selective recompute of a module repeats nothing in this model; empty when it does repeat something.
-std::string_view why_idle(RecomputeModule module, const TransformerSpec& model,
-                          const TrainingSpec& training) {
+std::string_view why_idle(RecomputeModule module, const TransformerSpec& model, const Scenario& scenario) {
+  const TrainingSpec& training = scenario.training;
   const bool experts = model.layers_of(LayerKind::kExperts) > 0;
   const RecomputeModules& modules = training.recompute.modules;
   const bool attention = modules.has(RecomputeModule::kSelfAttention);
   switch (module) {
     case RecomputeModule::kCoreAttention:
       if (attention) return "self_attn repeats it already";
-      return training.attention == Attention::kFlash ? "flash attention keeps no scores" : "";
+      return repeats_no_core(scenario) ? "flash attention keeps no scores" : "";
     case RecomputeModule::kLayerNorm:
       return "";
     case RecomputeModule::kMlp:
@@ -154,17 +158,22 @@ void listen_to_recompute(Listener& listener, const Scenario& scenario) {
   const auto* model = std::get_if<TransformerSpec>(&scenario.model);
   const RecomputeSpec& recompute = scenario.training.recompute;
   if (model == nullptr || recompute.granularity != Recompute::kSelective) return;
+  const bool core_alone = recompute.modules == kCoreAttentionOnly;
+  if (core_alone && scenario.training.attention == Attention::kFlash && scenario.options.repeats_flash)
+    listener.warn("training.recompute", "frees-nothing",
+                  fmt::format("{} runs the kernel of flash attention again for the backward, which keeps no "
+                              "scores: time is lost and no memory gained",
+                              scenario.options.software));
   if (!scenario.origins.contains("training.recompute.modules")) {
     listener.say(
-        "training.recompute", scenario.training.attention == Attention::kFlash,
+        "training.recompute", core_alone && repeats_no_core(scenario),
         "selective recompute is about the scores of unfused attention, and flash attention keeps none");
     return;
   }
   std::string idle;
   for (std::size_t i = 0; i < kRecomputeModuleNames.size(); ++i) {
     const auto module = static_cast<RecomputeModule>(i);
-    const std::string_view why =
-        recompute.modules.has(module) ? why_idle(module, *model, scenario.training) : "";
+    const std::string_view why = recompute.modules.has(module) ? why_idle(module, *model, scenario) : "";
     if (why.empty()) continue;
     if (!idle.empty()) idle += "; ";
     idle.append(kRecomputeModuleNames[i]).append(": ").append(why);
@@ -178,8 +187,10 @@ void listen_to_remainders(Listener& listener, const Scenario& scenario) {
   const bool bf16 = training.precision == Precision::kBf16 || training.precision == Precision::kFp8;
   listener.say(kPath, !bf16, "the weights are not bf16");
   listener.say(kPath, !training.master_weights, "training.master_weights is false");
-  listener.say(kPath, training.precision == Precision::kFp8 && scenario.options.fp8_parameters,
-               "options.fp8_parameters keeps weights in fp8, whose masters are whole");
+  listener.say(
+      kPath,
+      training.precision == Precision::kFp8 && scenario.options.holds_fp8(scenario.parallelism.zero_stage),
+      "options.fp8_parameters keeps weights in fp8, whose masters are whole");
   listener.say(kPath, scenario.offload.optimizer > 0, "the host steps whole masters (offload.optimizer)");
   listener.say(
       kPath,

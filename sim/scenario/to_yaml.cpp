@@ -321,7 +321,7 @@ void print_options(Emitter& out, const Scenario& scenario) {
   out.field("cuda_graphs", word(spec.cuda_graphs, kCudaGraphsNames));
   if (scenario.training.precision == Precision::kFp8)
     out.field("fp8_recipe", word(spec.fp8_recipe, kFp8RecipeNames));
-  if (spec.fp8_parameters) out.flag("fp8_parameters", true);
+  if (spec.fp8_parameters) out.flag("fp8_parameters", *spec.fp8_parameters);
   if (spec.fp8_dispatch) out.flag("fp8_dispatch", true);
   out.open("memory");
   out.flag("fused_loss", spec.memory.fused_loss);

@@ -329,12 +329,14 @@ class Enumerator {
     return groups;
   }
 
-  // A flash kernel recomputes the attention core itself, so selective recompute equals none.
+  // A flash kernel recomputes the attention core itself, so selective recompute of the core is never better
+  // than none.
   [[nodiscard]] Numbers recompute_kinds() const {
     if (recompute_.axis == nullptr) return {0};
     Numbers kinds = recompute_.values;
     const bool none = std::ranges::count(kinds, static_cast<std::int64_t>(Recompute::kNone)) > 0;
-    if (none && scenario_->training.attention == Attention::kFlash)
+    if (none && scenario_->training.attention == Attention::kFlash &&
+        scenario_->options.selective == kCoreAttentionOnly)
       std::erase(kinds, static_cast<std::int64_t>(Recompute::kSelective));
     return kinds;
   }

@@ -66,7 +66,7 @@ void fill_in(const SearchPoint& point, Scenario& scenario) {
   parallel.stage_layers = point.stage_layers;
   scenario.training.micro_batch_size = point.micro_batch;
   scenario.training.global_batch_size = point.global_batch;
-  if (!point.own_recompute) scenario.training.recompute = {.granularity = point.recompute};
+  if (!point.own_recompute) scenario.training.recompute = scenario.options.recompute(point.recompute);
   for (std::size_t i = 0; i < kPointSwitches; ++i) point_switches()[i].set(scenario, point.switches[i]);
 }
 

@@ -77,6 +77,8 @@ TEST(LayerTensors, OfFlashAttentionIsSelectivePlusItsLogSumExp) {
   flash.attention = Attention::kFlash;
   const Bytes selective = kept(zoo::gpt_22b(), recomputing(unfused(2, 4), Recompute::kSelective));
   EXPECT_EQ(kept(zoo::gpt_22b(), flash) - selective, Bytes(4 * 2048 * 2 * 64 / 4));
+  flash.repeats_flash = true;
+  EXPECT_EQ(kept(zoo::gpt_22b(), recomputing(flash, Recompute::kSelective)), selective);
 }
 
 // Masks: one byte per element of s b h twice, and 3 of the 5 bytes per score (dropout's output and mask).

@@ -498,6 +498,17 @@ TEST(Recomputation, OfTheCoreIsDoneByFlashAlready) {
   EXPECT_TRUE(layer_operators(zoo::gpt3_175b(), shard).recompute.empty());
 }
 
+// A checkpoint around the core runs its kernel again, of which only the log-sum-exp was kept.
+TEST(Recomputation, OfTheCoreRunsAFlashKernelAgainWhereTheSoftwareDoes) {
+  const Shard shard{.sequence = 2048,
+                    .attention = Attention::kFlash,
+                    .recompute = Recompute::kSelective,
+                    .repeats_flash = true};
+  const Ops ops = layer_operators(zoo::gpt3_175b(), shard).recompute;
+  ASSERT_EQ(ops.size(), 1U);
+  EXPECT_EQ(ops.front().kind, OpKind::kFlashForward);
+}
+
 TEST(Recomputation, OfSelectedModulesRepeatsTheirForward) {
   Shard shard = with_sequence_parallelism(gpt3_shard());
   shard.recompute = Recompute::kSelective;

@@ -220,7 +220,7 @@ constexpr KeyHelp kScenarioHelp[] = {
         "of selective recompute: Megatron-LM's `core_attn`, `layernorm`, `mlp`, `moe`, `moe_act`, "
         "`shared_experts`, `mla_up_proj`; `self_attn`, all of attention, which with `mlp` is a checkpoint "
         "around each block; torchtitan's `every_second_product`",
-        "core_attn",
+        "the software's: `every_second_product` of fsdp2 (of plain layers), else `core_attn`",
         R"({"anyOf":[{"type":"string"},{"type":"array","minItems":1,"items":{"type":"string"}}]})"},
     KeyHelp{"training.recompute.method",
             "of full recompute: layers in groups of `layers`, or the first `layers` of a stage"},
@@ -291,7 +291,8 @@ constexpr KeyHelp kScenarioHelp[] = {
             "the software's: `torchao` of fsdp2, else `delayed`"},
     KeyHelp{"options.fp8_parameters",
             "of fp8: weights of the layers' products are kept and gathered in it "
-            "(Megatron-LM's `--fp8-param-gather`, torchao's `enable_fsdp_float8_all_gather`)"},
+            "(Megatron-LM's `--fp8-param-gather`, torchao's `enable_fsdp_float8_all_gather`)",
+            "true of megatron-core under `zero_stage` 1 to 3, else false"},
     KeyHelp{"options.fp8_dispatch",
             "what goes to the experts, forward and backward, is fp8 with a scale for each 128 values "
             "(DeepSeek-V3); what comes back is not"},

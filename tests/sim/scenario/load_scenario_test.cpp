@@ -416,6 +416,22 @@ TEST(Scenario, SaysWhichRecomputedModulesTheModelLacks) {
       "no latent attention");
 }
 
+// Legacy Megatron-LM leaves flash attention out of its checkpoint, Megatron-Core does not.
+TEST(Scenario, SaysWhatSelectiveRecomputeOfFlashAttentionBrings) {
+  const auto warning = [](const std::string& node, const std::string& attention) {
+    const Result result =
+        read("stagecraft: 1\nmodel: gpt-22b\ncluster: {node: " + node +
+             ", nodes: 1}\ntraining: {global_batch_size: 8, recompute: selective, attention: " + attention +
+             "}\n");
+    EXPECT_TRUE(result.scenario) << result.messages;
+    return text_of(result.scenario->warnings);
+  };
+  EXPECT_THAT(warning("dgx-a100-80gb", "flash"), HasSubstr("training.recompute: had no effect: "));
+  EXPECT_THAT(warning("dgx-h100", "flash"),
+              HasSubstr("training.recompute: megatron-core runs the kernel of flash attention again"));
+  EXPECT_EQ(warning("dgx-a100-80gb", "unfused") + warning("dgx-h100", "unfused"), "");
+}
+
 TEST(Scenario, ReadsRecomputeAsAWordOrAMapping) {
   const auto recompute = [](const std::string& text) {
     const Result result = read(
@@ -768,7 +784,7 @@ TEST(Scenario, RunsTheSoftwareOfItsProfileUnlessItNamesOne) {
   EXPECT_EQ(options(gated).software, "fsdp2");
   EXPECT_EQ(options(gpts).software, "fsdp-2023");
   EXPECT_EQ(options(fp16).software, "megatron-deepspeed-2021");
-  EXPECT_EQ(options(fp16_ranks).software, "megatron-lm-2021");
+  EXPECT_EQ(options(fp16_ranks).software, "fsdp2");  // of those that shard, it has tensor ranks
   EXPECT_EQ(options(llamas).fuses, (LateFusions{.rms_norm = false, .swiglu = false, .rope = false}));
   EXPECT_EQ(options(gated).fuses, LateFusions());
   const Result whole = read(head),
@@ -787,9 +803,9 @@ TEST(Scenario, RunsTheSoftwareOfItsProfileUnlessItNamesOne) {
        {&whole, &sharded, &alone, &stages, &ranks, &stages_named, &named, &fused, &scaled, &hooks})
     ASSERT_TRUE(result->scenario) << result->messages;
   EXPECT_EQ(options(whole).software, "megatron-core");
-  EXPECT_EQ(options(alone).software, "megatron-core");   // one replica shards nothing
-  EXPECT_EQ(options(stages).software, "megatron-core");  // fsdp-2023 has no pipeline
-  EXPECT_EQ(options(ranks).software, "megatron-core");   // nor tensor ranks
+  EXPECT_EQ(options(alone).software, "megatron-core");  // one replica shards nothing
+  EXPECT_EQ(options(stages).software, "fsdp2");
+  EXPECT_EQ(options(ranks).software, "fsdp2");
   EXPECT_EQ(options(stages_named).software, "fsdp-2023");
   EXPECT_EQ(options(sharded).software, "fsdp-2023");
   EXPECT_FALSE(options(sharded).fused_kernels);
@@ -819,6 +835,45 @@ TEST(Scenario, RunsTheSoftwareOfItsProfileUnlessItNamesOne) {
   const Result wrong = read(head + "options: {software: fsdp-3}\n");
   EXPECT_NE(wrong.messages.find("options.software: 'fsdp-3' is not a known software"), std::string::npos)
       << wrong.messages;
+}
+
+// The word selective names what the software recomputes; of models that every second product is not known of,
+// the core of attention.
+TEST(Scenario, RecomputesWhatItsSoftwareCallsSelective) {
+  const auto modules = [](const std::string& model, int zero_stage, const std::string& recompute) {
+    const Result result = read(
+        "stagecraft: 1\nmodel: " + model +
+        "\ncluster: {node: dgx-h100, nodes: 1}\nparallelism: {zero_stage: " + std::to_string(zero_stage) +
+        "}\ntraining: {global_batch_size: 8, sequence_length: 1024, recompute: " + recompute + "}\n");
+    EXPECT_TRUE(result.scenario) << result.messages;
+    return result.scenario->training.recompute.modules;
+  };
+  const RecomputeModules second = RecomputeModules().with(RecomputeModule::kEverySecondProduct);
+  EXPECT_EQ(modules("llama-3-8b", 3, "selective"), second);
+  EXPECT_EQ(modules("llama-3-8b", 3, "{granularity: selective}"), second);
+  EXPECT_EQ(modules("llama-3-8b", 3, "{granularity: selective, modules: mlp}"),
+            RecomputeModules().with(RecomputeModule::kMlp));
+  EXPECT_EQ(modules("llama-3-8b", 3, "full"), kCoreAttentionOnly);
+  EXPECT_EQ(modules("llama-3-8b", 1, "selective"), kCoreAttentionOnly);
+  EXPECT_EQ(modules("mixtral-8x7b", 3, "selective"), kCoreAttentionOnly);
+}
+
+// Megatron-Core keeps weights in fp8 beside sharded optimizer states, FSDP2 does not; what is given wins.
+TEST(Scenario, KeepsWeightsInFp8WhereItsSoftwareDoes) {
+  const auto in_fp8 = [](int zero_stage, const std::string& options) {
+    const Result result = read(
+        "stagecraft: 1\nmodel: llama-3-8b\ncluster: {node: dgx-h100, nodes: 1}\n"
+        "training: {global_batch_size: 8, sequence_length: 1024, precision: fp8}\n"
+        "parallelism: {zero_stage: " +
+        std::to_string(zero_stage) + "}\noptions: {" + options + "}\n");
+    EXPECT_TRUE(result.scenario) << result.messages;
+    return result.scenario->options.holds_fp8(zero_stage);
+  };
+  EXPECT_FALSE(in_fp8(0, ""));
+  EXPECT_TRUE(in_fp8(1, ""));
+  EXPECT_FALSE(in_fp8(1, "fp8_parameters: false"));
+  EXPECT_TRUE(in_fp8(0, "fp8_parameters: true"));
+  EXPECT_FALSE(in_fp8(3, ""));
 }
 
 // One software runs on all devices, and their profiles name different ones: that of the first is taken. Where
