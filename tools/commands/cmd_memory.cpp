@@ -170,9 +170,7 @@ int print_fujii(const Scenario& scenario, const Arguments& arguments, Session& s
         .field("model", "fujii")
         .key("fujii");
     write_estimate(json, *estimate, ledger.capacity);
-    json.field("not_read", not_read).key("warnings").begin_array();
-    for (const Diagnostic& warning : scenario.warnings) json.value(one_line(warning));
-    json.end_array().end_object();
+    json.field("not_read", not_read).field("warnings", one_lines(scenario.warnings)).end_object();
     session.out << with_origin(json.str(), scenario) << '\n';
   } else {
     session.out << scenario.name << '\n' << estimate_line(*estimate, ledger.capacity);

@@ -116,9 +116,7 @@ int check_command(const Arguments& arguments, Session& session) {
           .field("expert", plan.expert)
           .field("expert_tensor", plan.expert_tensor);
       json.field("data", plan.data).field("micro_batches", plan.micro_batches);
-      json.key("warnings").begin_array();
-      for (const Diagnostic& warning : scenario.warnings) json.value(one_line(warning));
-      json.end_array().end_object();
+      json.field("warnings", one_lines(scenario.warnings)).end_object();
       own.out << with_origin(json.str(), scenario) << '\n';
     } else {
       const std::string context = plan.context > 1 ? fmt::format(" x context {}", plan.context) : "";
