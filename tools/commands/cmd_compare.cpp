@@ -68,8 +68,7 @@ int compare_command(const Arguments& arguments, Session& session) {
   const std::vector<Vary> varied = varied_by(arguments);
   Comparison comparison{.paths = {}, .variants = variants_asked_for(arguments, varied), .outcomes = {}};
   for (const Vary& vary : varied) comparison.paths.push_back(vary.path);
-  if (!arguments.has("quiet"))
-    print_diagnostics(overruled_settings(arguments, varied_paths(varied)), arguments, session);
+  print_warnings(overruled_settings(arguments, varied_paths(varied)), arguments, session);
   comparison.outcomes = simulate_variants(comparison.variants, with_standard_input(arguments, session),
                                           arguments.integer("jobs", 1, 1, 1'024));
   for (Outcome& outcome : comparison.outcomes)

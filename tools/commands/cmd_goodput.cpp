@@ -78,8 +78,7 @@ GoodputComparison compared(const Arguments& arguments, Session& session) {
   GoodputComparison comparison{
       .paths = {}, .variants = variants_of(files, arguments.all("set"), varied), .outcomes = {}};
   for (const Vary& vary : varied) comparison.paths.push_back(vary.path);
-  if (!arguments.has("quiet"))
-    print_diagnostics(overruled_settings(arguments, varied_paths(varied)), arguments, session);
+  print_warnings(overruled_settings(arguments, varied_paths(varied)), arguments, session);
   GoodputOptions options = options_of(arguments);
   options.inputs = options.timeline = options.plan = false;
   Library library(with_standard_input(arguments, session));

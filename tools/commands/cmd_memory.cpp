@@ -183,8 +183,7 @@ int print_fujii(const Scenario& scenario, const Arguments& arguments, Session& s
 
 int memory_command(const Arguments& arguments, Session& session) {
   return for_each_scenario(arguments, session, [&](const Scenario& scenario, Session& own) -> int {
-    if (arguments.has("model") && arguments.text("model") == "fujii")
-      return print_fujii(scenario, arguments, own);
+    if (arguments.text("model") == "fujii") return print_fujii(scenario, arguments, own);
     Simulation simulation = simulate_in_full(scenario);
     const bool ends = simulation.report.finishes();
     const Scenario healthy = without_stop(scenario, simulation.report);
@@ -199,7 +198,7 @@ int memory_command(const Arguments& arguments, Session& session) {
       print_json(answer, scenario, own);
     } else {
       print_text(answer, own);
-      if (!arguments.has("quiet")) print_diagnostics(scenario.warnings, arguments, own);
+      print_warnings(scenario.warnings, arguments, own);
     }
     if (!ends && !arguments.has("quiet"))
       own.err << "note: with `faults` the iteration does not finish; these times are without them\n";

@@ -124,7 +124,7 @@ int check_command(const Arguments& arguments, Session& session) {
       own.out << fmt::format("{}: ok: {}, tensor {}{} x pipeline {} x data {}{}, {}, {}\n", scenario.source,
                              counted(plan.gpus(), "GPU"), plan.tensor, context, plan.pipeline, plan.data,
                              expert, counted(plan.micro_batches, "micro-batch"), scenario.schedule.name);
-      if (!arguments.has("quiet")) print_diagnostics(scenario.warnings, arguments, own);
+      print_warnings(scenario.warnings, arguments, own);
     }
     return kDone;
   });

@@ -91,8 +91,7 @@ class SearchCommand {
                                    diagnostics);
     if (space) keep_to_stages(*tree, library_, *space, diagnostics);
     if (!space || diagnostics.has_errors()) return kWrongInput;
-    if (!arguments_.has("quiet"))
-      print_diagnostics(overruled_settings(arguments_, searched_paths(*space)), arguments_, session_);
+    print_warnings(overruled_settings(arguments_, searched_paths(*space)), arguments_, session_);
     auto plans = enumerate_plans(*tree, *space, library_, diagnostics);
     if (!plans) return kWrongInput;
     if (std::ranges::any_of(plans->frames.front().scenario.faults,

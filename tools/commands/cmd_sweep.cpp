@@ -342,8 +342,7 @@ int sweep_command_on(const SweepEngine& engine, const Arguments& arguments, Sess
   if (!sweep || !arguments.has("quiet"))
     print_diagnostics(diagnostics.sorted(), arguments, session, kNothingSimulated);
   if (!sweep) return kWrongInput;
-  if (!arguments.has("quiet"))
-    print_diagnostics(overruled_settings(arguments, varied_paths(sweep->spec)), arguments, session);
+  print_warnings(overruled_settings(arguments, varied_paths(sweep->spec)), arguments, session);
   return SweepCommand(arguments, session, *sweep).run(engine);
 }
 
