@@ -97,15 +97,13 @@ int dispatch(const std::vector<std::string>& given, const char* invoked, const R
   const Arguments arguments = parse_arguments(*command, commands(), {words.begin() + 1, words.end()});
   if (arguments.has("help")) return std::cout << command_help(*command), kDone;
   check_outputs(arguments);
-  const std::filesystem::path self = own_path(invoked);
-  const std::optional<DataDirectory> data = DataDirectory::find(self);
+  const std::optional<DataDirectory> data = DataDirectory::find(own_path(invoked));
   std::optional<Diagnostic> no_data;
   if (!data) no_data = DataDirectory::missing("the program");
   if (no_data && command->run != doctor_command) throw UsageError(no_data->message, no_data->hint);
   Session session{.out = std::cout,
                   .err = std::cerr,
                   .data = data.value_or(DataDirectory()),
-                  .executable = self,
                   .out_is_terminal = isatty(STDOUT_FILENO) == 1,
                   .err_is_terminal = isatty(STDERR_FILENO) == 1,
                   .no_data = std::move(no_data)};

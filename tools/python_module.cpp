@@ -9,7 +9,6 @@
 #include <pybind11/stl.h>
 
 #include <exception>
-#include <filesystem>
 #include <map>
 #include <optional>
 #include <sstream>
@@ -37,10 +36,9 @@ Answer refused(Diagnostic diagnostic) {
   return {.code = kWrongInput, .out = render_json({std::move(diagnostic)}) + "\n", .err = {}};
 }
 
-Answer run(const CommandSpec& command, const std::vector<std::string>& words, DataDirectory data,
-           const std::string& module) {
+Answer run(const CommandSpec& command, const std::vector<std::string>& words, DataDirectory data) {
   std::ostringstream out, err;
-  Session session{.out = out, .err = err, .data = std::move(data), .executable = module};
+  Session session{.out = out, .err = err, .data = std::move(data)};
   try {
     const int code = command.run(parse_arguments(command, commands(), words), session);
     return {.code = code, .out = std::move(out).str(), .err = std::move(err).str()};
@@ -62,7 +60,7 @@ Answer call(const std::string& name, const std::vector<std::string>& words,
   std::optional<DataDirectory> data = DataDirectory::find(module);
   if (!data) return refused(DataDirectory::missing("the module"));
   data->texts = std::move(texts);
-  return run(*command, words, *std::move(data), module);
+  return run(*command, words, *std::move(data));
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <iosfwd>
 #include <map>
@@ -86,7 +85,6 @@ struct Session {
   std::ostream& out;
   std::ostream& err;
   DataDirectory data;
-  std::filesystem::path executable;
   bool out_is_terminal = false, err_is_terminal = false;
   std::optional<Diagnostic> no_data = {};  // why there are none: only `doctor` is called then
 };

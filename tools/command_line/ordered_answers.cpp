@@ -58,7 +58,6 @@ Answer answered(const OrderedAnswers::Ask& ask, std::size_t question, const Sess
   Session own{.out = out,
               .err = err,
               .data = session.data,
-              .executable = session.executable,
               .out_is_terminal = session.out_is_terminal,
               .err_is_terminal = session.err_is_terminal};
   try {
