@@ -8,6 +8,7 @@
 #include <functional>
 #include <limits>
 #include <sstream>
+#include <thread>
 #include <utility>
 
 #include "base/text.hpp"
@@ -17,6 +18,8 @@ namespace stagecraft {
 namespace {
 
 namespace po = boost::program_options;
+
+constexpr int kMostJobs = 1'024;
 
 constexpr OptionSpec kCommonOptions[] = {
     {.name = "json", .help = "standard output is JSON, one document per scenario and line"},
@@ -109,7 +112,7 @@ UsageError unknown_option(const CommandSpec& command, std::span<const CommandSpe
 // Checks the values of common options, whether or not the command uses them.
 void check_common(const Arguments& arguments) {
   (void)seed_of(arguments);
-  (void)arguments.integer("jobs", 1, 1, 1'024);
+  (void)jobs_of(arguments);
 }
 
 void check_values(const CommandSpec& command, const Arguments& arguments) {
@@ -262,6 +265,14 @@ Duration Arguments::duration(std::string_view option, Duration fallback) const {
 std::uint64_t seed_of(const Arguments& arguments) {
   constexpr int kMost = 2'000'000'000;
   return static_cast<std::uint64_t>(arguments.integer("seed", 1, 0, kMost));
+}
+
+int jobs_of(const Arguments& arguments, int otherwise) {
+  return arguments.integer("jobs", otherwise, 1, kMostJobs);
+}
+
+int all_cores() {
+  return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kMostJobs);
 }
 
 bool wants_color(const Arguments& arguments, const Session& session) {

@@ -80,6 +80,11 @@ class Arguments {
 // `--seed`, 1 by default: the same range for all commands, so that one can repeat another's rows.
 [[nodiscard]] std::uint64_t seed_of(const Arguments& arguments);
 
+// `--jobs`: threads at most; `otherwise` where it is not given.
+[[nodiscard]] int jobs_of(const Arguments& arguments, int otherwise = 1);
+// Of the machine: what long studies take by default.
+[[nodiscard]] int all_cores();
+
 // The environment of a command besides its arguments.
 struct Session {
   std::ostream& out;

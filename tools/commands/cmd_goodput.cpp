@@ -21,7 +21,7 @@ constexpr std::size_t kMostVariants = 1'000;
 
 GoodputOptions options_of(const Arguments& arguments) {
   return {.seed = seed_of(arguments),
-          .threads = arguments.integer("jobs", 1, 1, 1'024),
+          .threads = jobs_of(arguments),
           .inputs = true,
           .timeline = arguments.has("timeline") || arguments.has("html"),
           .plan = arguments.has("plan")};

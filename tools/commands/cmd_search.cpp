@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <ostream>
-#include <thread>
 
 #include "base/text.hpp"
 #include "base/yaml.hpp"
@@ -50,9 +49,8 @@ class SearchCommand {
  public:
   SearchCommand(const Arguments& arguments, Session& session)
       : arguments_(arguments), session_(session), library_(session.data) {
-    const auto cores = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 1'024u));
     options_.top = static_cast<std::size_t>(arguments.integer("top", 10, 1, kMostListed));
-    options_.threads = arguments.integer("jobs", cores, 1, 1'024);
+    options_.threads = jobs_of(arguments, all_cores());
     options_.exhaustive = arguments.has("exhaustive");
     words_ = {.vary = arguments.all("vary"),
               .fix = arguments.all("fix"),

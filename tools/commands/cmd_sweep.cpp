@@ -9,7 +9,6 @@
 #include <ostream>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
@@ -316,11 +315,6 @@ SweepEngine sweep_on_threads(int threads) {
   };
 }
 
-int sweep_threads(const Arguments& arguments) {
-  const auto cores = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 1'024u));
-  return arguments.integer("jobs", cores, 1, 1'024);
-}
-
 std::string sweep_file(const Arguments& arguments) {
   if (arguments.words().empty()) throw UsageError("no sweep is named", kExample);
   if (arguments.words().size() > 1) throw UsageError("one sweep at a time", kExample);
@@ -347,7 +341,7 @@ int sweep_command_on(const SweepEngine& engine, const Arguments& arguments, Sess
 }
 
 int sweep_command(const Arguments& arguments, Session& session) {
-  return sweep_command_on(sweep_on_threads(sweep_threads(arguments)), arguments, session);
+  return sweep_command_on(sweep_on_threads(jobs_of(arguments, all_cores())), arguments, session);
 }
 
 }  // namespace stagecraft
