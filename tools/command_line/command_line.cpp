@@ -38,9 +38,7 @@ constexpr OptionSpec kCommonOptions[] = {
 
 std::vector<std::string> option_names(const CommandSpec& command) {
   std::vector<std::string> names;
-  for (const auto& list : {command.options, common_options()}) {
-    for (const OptionSpec& option : list) names.emplace_back(option.name);
-  }
+  for (const OptionSpec& option : options_of(command)) names.emplace_back(option.name);
   return names;
 }
 
@@ -49,15 +47,12 @@ constexpr const char* kWords = "words that are no options";
 po::options_description describe(const CommandSpec& command) {
   po::options_description description;
   description.add_options()(kWords, po::value<std::vector<std::string>>(), "");
-  for (const auto& list : {command.options, common_options()}) {
-    for (const OptionSpec& option : list) {
-      if (option.argument.empty()) {
-        description.add_options()(std::string(option.name).c_str(), "");
-      } else {
-        description.add_options()(std::string(option.name).c_str(), po::value<std::vector<std::string>>(),
-                                  "");
-      }
-    }
+  for (const OptionSpec& option : options_of(command)) {
+    const std::string name(option.name);
+    if (option.argument.empty())
+      description.add_options()(name.c_str(), "");
+    else
+      description.add_options()(name.c_str(), po::value<std::vector<std::string>>(), "");
   }
   return description;
 }
@@ -116,21 +111,16 @@ void check_common(const Arguments& arguments) {
 }
 
 void check_values(const CommandSpec& command, const Arguments& arguments) {
-  for (const auto& list : {command.options, common_options()}) {
-    for (const OptionSpec& option : list) {
-      const std::vector<std::string> given = arguments.all(option.name);
-      if (given.size() > 1 && !option.repeated && !option.argument.empty()) {
-        throw UsageError(fmt::format("--{} is given {} times", option.name, given.size()), "give it once");
-      }
-      if (option.values.empty()) continue;
-      const std::vector<std::string_view> known = split(option.values, '|');
-      for (const std::string& value : given) {
-        if (std::ranges::find(known, value) == known.end()) {
-          throw UsageError(fmt::format("--{}: '{}' is not one of its values", option.name, value),
-                           "one of " + std::string(option.values));
-        }
-      }
-    }
+  for (const OptionSpec& option : options_of(command)) {
+    const std::vector<std::string> given = arguments.all(option.name);
+    if (given.size() > 1 && !option.repeated && !option.argument.empty())
+      throw UsageError(fmt::format("--{} is given {} times", option.name, given.size()), "give it once");
+    if (option.values.empty()) continue;
+    const std::vector<std::string_view> known = split(option.values, '|');
+    for (const std::string& value : given)
+      if (std::ranges::find(known, value) == known.end())
+        throw UsageError(fmt::format("--{}: '{}' is not one of its values", option.name, value),
+                         "one of " + std::string(option.values));
   }
 }
 
@@ -284,6 +274,12 @@ bool wants_color(const Arguments& arguments, const Session& session) {
 
 std::span<const OptionSpec> common_options() {
   return kCommonOptions;
+}
+
+std::vector<OptionSpec> options_of(const CommandSpec& command) {
+  std::vector<OptionSpec> options(command.options.begin(), command.options.end());
+  options.insert(options.end(), common_options().begin(), common_options().end());
+  return options;
 }
 
 Arguments parse_arguments(const CommandSpec& command, std::span<const CommandSpec> others,

@@ -109,6 +109,8 @@ struct CommandSpec {
 
 // Options that every command takes.
 [[nodiscard]] std::span<const OptionSpec> common_options();
+// Its own, and the common ones behind them.
+[[nodiscard]] std::vector<OptionSpec> options_of(const CommandSpec& command);
 
 // `others` are the commands whose options an unknown one may mean.
 [[nodiscard]] Arguments parse_arguments(const CommandSpec& command, std::span<const CommandSpec> others,
