@@ -114,14 +114,6 @@ bool wants_json(const std::vector<std::string>& words) {
   return std::find(words.begin(), words.end(), "--json") != words.end();
 }
 
-Diagnostic without_place(const char* code, const char* message, const std::string& hint) {
-  Diagnostic diagnostic;
-  diagnostic.code = code;
-  diagnostic.message = message;
-  diagnostic.hint = hint;
-  return diagnostic;
-}
-
 void report(const Diagnostic& diagnostic, const std::vector<std::string>& words) {
   if (wants_json(words)) {
     std::cout << render_json({diagnostic}) << '\n';
@@ -138,7 +130,8 @@ int report_bug(const std::exception& error, const std::vector<std::string>& word
             << "  this is a bug of ours. Please report it with:  " << line
             << "    version " STAGECRAFT_VERSION "\n";
   if (wants_json(words)) {
-    std::cout << render_json({without_place("internal", error.what(), "this is a bug of ours")}) << '\n';
+    std::cout << render_json({{.code = "internal", .message = error.what(), .hint = "this is a bug of ours"}})
+              << '\n';
   }
   return kOurBug;
 }
@@ -147,7 +140,7 @@ int answer(const std::vector<std::string>& words, const char* invoked, const Run
   try {
     return dispatch(words, invoked, run);
   } catch (const UsageError& error) {
-    report(without_place("usage", error.what(), error.hint()), words);
+    report({.code = "usage", .message = error.what(), .hint = error.hint()}, words);
     return kWrongInput;
   } catch (const ScenarioError& error) {  // of a file that a command writes
     for (const Diagnostic& diagnostic : error.diagnostics()) report(diagnostic, words);
