@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <ostream>
 #include <string>
@@ -11,7 +10,6 @@
 
 #include "base/text.hpp"
 #include "base/wrapped_text.hpp"
-#include "calibrate/samples/statistics.hpp"
 #include "tools/validation/render.hpp"
 #include "tools/validation/row_table.hpp"
 
@@ -108,71 +106,6 @@ void print_attribution(const SetScore& score, std::ostream& out) {
 
 std::string signed_percent(double share) {
   return fmt::format("{:+.1f} %", share * 100);
-}
-
-std::vector<PeerScore> peers_of(const SetScore& score, const ScoreData& data) {
-  std::vector<PeerScore> peers = score.peers();
-  const auto printed = data.peers.find(score.name);
-  const auto proper_name = [&](const std::string& key) {  // rows name tools in small letters
-    if (printed == data.peers.end()) return key;
-    for (const PeerScore& peer : printed->second)
-      if (edit_distance(peer.tool, key) == 0) return peer.tool;
-    return key;
-  };
-  for (PeerScore& peer : peers) peer.tool = proper_name(peer.tool);
-  if (printed != data.peers.end()) peers.insert(peers.end(), printed->second.begin(), printed->second.end());
-  return peers;
-}
-
-FittedCount fitted_constants_of(const SetScore& score, const ScoreData& data) {
-  FittedCount count;
-  const auto constants = data.constants.find(score.profile);
-  if (constants == data.constants.end()) return count;
-  for (const FittedConstant& constant : constants->second) {
-    const bool here = constant.is_fitted_on(score.name);
-    if (!constant.site) ++count.profile;
-    if (constant.site && here) ++count.site;
-    count.on_this_set = count.on_this_set || here;
-  }
-  return count;
-}
-
-ErrorsByFit errors_by_fit(const std::vector<SetScore>& scores, const ScoreData& data) {
-  ErrorsByFit errors;
-  for (const SetScore& score : scores) {
-    if (score.rows.empty()) continue;
-    SomeErrors& some = fitted_constants_of(score, data).on_this_set ? errors.fitted : errors.held_out;
-    const std::vector<double> rows = score.errors();
-    some.rows.insert(some.rows.end(), rows.begin(), rows.end());
-    ++some.sets;
-  }
-  return errors;
-}
-
-PooledIntervals pool_intervals(const std::vector<SetScore>& scores) {
-  std::vector<double> widths, left_widths;
-  double inside = 0, left_inside = 0, rows = 0;
-  std::map<std::string, std::vector<ResidualRow>> by_profile;
-  int source = 0;
-  for (const SetScore& score : scores) {
-    for (const ScoredRow& row : score.rows) {
-      inside += row.covered() ? 1 : 0;
-      widths.push_back(row.relative_width());
-      ++rows;
-    }
-    for (const ResidualRow& row : residual_rows(score, source)) by_profile[score.profile].push_back(row);
-    ++source;
-  }
-  if (rows == 0) return {};
-  double left_width = 0;
-  for (const auto& [profile, of_profile] : by_profile) {
-    const Coverage left = coverage_left_out(of_profile, assumed_residuals());
-    const double weight = static_cast<double>(of_profile.size()) / rows;
-    left_inside += left.share * weight;
-    left_width += left.median_width * weight;
-  }
-  return {.now = {.share = inside / rows, .median_width = median(widths)},
-          .left_out = {.share = left_inside, .median_width = left_width}};
 }
 
 void print_set_text(const SetScore& score, const ScoreData& data, RenderOptions options, std::ostream& out) {
