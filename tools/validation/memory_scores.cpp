@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "base/wrapped_text.hpp"
 #include "sim/simulate.hpp"
+#include "tools/validation/render.hpp"
 #include "tools/validation/row_table.hpp"
 
 namespace stagecraft {
@@ -125,8 +126,7 @@ void print_memory_text(const MemoryScores& scores, bool quiet, std::ostream& out
     for (const MemoryScore& row : scores.rows) {
       table.names.push_back(row.id);
       table.figures.push_back({gib(row.predicted), row.measured ? gib(*row.measured) : "-",
-                               row.error() ? fmt::format("{:+.1f} %", *row.error() * 100) : "-",
-                               verdict_text(row)});
+                               row.error() ? signed_percent(*row.error()) : "-", verdict_text(row)});
     }
     out << table.str();
     for (const auto& [id, reason] : scores.skipped)
@@ -135,9 +135,8 @@ void print_memory_text(const MemoryScores& scores, bool quiet, std::ostream& out
   if (const ErrorSummary summary = scores.summary(); summary.rows > 0) {
     const MemoryScore& worst = scores.rows[summary.worst];
     out << wrapped_text("  ", "    ",
-                        fmt::format("{} figures: MAPE {}, bias {:+.1f} %, median {}, worst {} ({:+.1f} %)",
-                                    summary.rows, percent(summary.mean_absolute), summary.bias * 100,
-                                    percent(summary.median_absolute), worst.id, *worst.error() * 100));
+                        fmt::format("{} figures: {}, worst {} ({})", summary.rows, errors_text(summary),
+                                    worst.id, signed_percent(*worst.error())));
   }
   out << fmt::format("  {} verdicts, {} wrong\n\n", scores.rows.size(), scores.wrong_verdicts());
 }

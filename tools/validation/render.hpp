@@ -23,6 +23,8 @@ void print_pooled_text(const PooledIntervals& pooled, const ErrorsByFit& errors,
 [[nodiscard]] std::string validation_page(const std::vector<SetScore>& scores, const ScoreData& data);
 
 [[nodiscard]] std::string signed_percent(double share);  // "+1.2 %"
+[[nodiscard]] std::string errors_text(
+    const ErrorSummary& summary);  // "MAPE 6.1 %, bias +1.2 %, median 4.8 %"
 [[nodiscard]] std::string markdown_row(const std::vector<std::string>& cells);
 [[nodiscard]] std::string markdown_head(const std::vector<std::string>& cells);  // with the line below it
 

@@ -108,6 +108,11 @@ std::string signed_percent(double share) {
   return fmt::format("{:+.1f} %", share * 100);
 }
 
+std::string errors_text(const ErrorSummary& summary) {
+  return fmt::format("MAPE {}, bias {}, median {}", percent(summary.mean_absolute),
+                     signed_percent(summary.bias), percent(summary.median_absolute));
+}
+
 void print_set_text(const SetScore& score, const ScoreData& data, RenderOptions options, std::ostream& out) {
   out << wrapped_text(score.name + "   ", "  ", score.title);
   if (!options.quiet && !score.origin.empty())
@@ -119,10 +124,8 @@ void print_set_text(const SetScore& score, const ScoreData& data, RenderOptions 
   }
   const ErrorSummary summary = score.summary();
   const ScoredRow& worst = score.rows[summary.worst];
-  print_sentence(fmt::format("{}: MAPE {}, bias {}, median {}, worst {} ({})",
-                             counted(static_cast<std::int64_t>(summary.rows), "row"),
-                             percent(summary.mean_absolute), signed_percent(summary.bias),
-                             percent(summary.median_absolute), worst.id, signed_percent(worst.error())),
+  print_sentence(fmt::format("{}: {}, worst {} ({})", counted(static_cast<std::int64_t>(summary.rows), "row"),
+                             errors_text(summary), worst.id, signed_percent(worst.error())),
                  out);
   print_comparison(score, data, out);
   print_ratios(score, out);
@@ -136,12 +139,9 @@ void print_pooled_text(const PooledIntervals& pooled, const ErrorsByFit& errors,
   for (const auto& [name, some] :
        {std::pair{"constants fitted on them", &errors.fitted}, {"held out", &errors.held_out}}) {
     if (some->rows.empty()) continue;
-    const ErrorSummary summary = summarise(some->rows);
-    out << fmt::format("{}: {}, {}: MAPE {}, bias {}, median {}\n", name,
-                       counted(static_cast<std::int64_t>(some->sets), "set"),
+    out << fmt::format("{}: {}, {}: {}\n", name, counted(static_cast<std::int64_t>(some->sets), "set"),
                        counted(static_cast<std::int64_t>(some->rows.size()), "row"),
-                       percent(summary.mean_absolute), signed_percent(summary.bias),
-                       percent(summary.median_absolute));
+                       errors_text(summarise(some->rows)));
   }
   out << wrapped_text("90 % intervals of all rows: ", "  ",
                       fmt::format("{} inside, median width {}; by residuals of the other sets {}, {}",
