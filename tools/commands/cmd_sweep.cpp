@@ -279,8 +279,9 @@ class SweepCommand {
     if (points_.empty())
       return fmt::format("the shard has none of the {} points\n", spoken(sweep_.points.size()));
     const std::size_t rows = outputs_->rows(), feasible = outputs_->feasible();
-    std::string text = fmt::format("{} points: {} feasible, {} not", spoken(rows), spoken(feasible),
-                                   spoken(rows - feasible));
+    std::string text =
+        fmt::format("{}: {} feasible, {} not", counted_thousands(static_cast<std::int64_t>(rows), "point"),
+                    spoken(feasible), spoken(rows - feasible));
     if (cache_.reused() > 0) text += fmt::format(", {} the same as others", spoken(cache_.reused()));
     return text + fmt::format("; {:.3g} s, {:.3g}/s\n", seconds,
                               static_cast<double>(rows - finished_) / std::max(seconds, 1e-9));

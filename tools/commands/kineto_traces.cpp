@@ -74,10 +74,10 @@ int import_kineto_traces(const std::vector<std::string>& words, const Arguments&
   for (const Sample& sample : samples.samples) session.out << to_json_line(sample) << '\n';
   if (arguments.has("quiet")) return kDone;
   for (const MeasuredTrace& trace : traces)
-    session.err << fmt::format("{}: {}, {} kernels\n", trace.name, steps_text(trace),
-                               trace.trace.kernels.size());
-  session.err << fmt::format("{} samples of a training run: its clocks, its contention\n",
-                             samples.samples.size());
+    session.err << fmt::format("{}: {}, {}\n", trace.name, steps_text(trace),
+                               counted(std::ssize(trace.trace.kernels), "kernel"));
+  session.err << fmt::format("{} of a training run: its clocks, its contention\n",
+                             counted(std::ssize(samples.samples), "sample"));
   for (const auto& [why, count] : samples.unused) session.err << fmt::format("not used: {} {}\n", count, why);
   return kDone;
 }

@@ -98,8 +98,8 @@ std::optional<Row> row_of(const std::string& file, const Arguments& arguments, i
           .copies = schedule.places().copies(),
           .drains = schedule.flush};
   if (schedule.shape.ranks != wanted.ranks || schedule.shape.micro_batches != wanted.micro_batches) {
-    row.refused = fmt::format("it is of {} stages and {} micro-batches", schedule.shape.ranks,
-                              schedule.shape.micro_batches);
+    row.refused = fmt::format("it is of {} and {}", counted(schedule.shape.ranks, "stage"),
+                              counted(schedule.shape.micro_batches, "micro-batch"));
     return row;
   }
   ScheduleCosts costs = schedule_costs(arguments, false);

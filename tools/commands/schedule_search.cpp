@@ -109,8 +109,8 @@ void print_text(const SearchRequest& request, const OrderSearchResult& result, P
   const auto seconds = [](std::int64_t time) { return fmt::format("{:.6g} s", to_seconds(Duration(time))); };
   const int peak = std::ranges::max(result.evaluation.peak_in_flight);
   auto& out = session.out;
-  out << fmt::format("an order for {} ranks, {} micro-batches, {} a rank on a {}: shortest {}\n\n",
-                     shape.ranks, shape.micro_batches, counted(shape.chunks, "chunk"),
+  out << fmt::format("an order for {}, {}, {} a rank on a {}: shortest {}\n\n", counted(shape.ranks, "rank"),
+                     counted(shape.micro_batches, "micro-batch"), counted(shape.chunks, "chunk"),
                      placement == Placement::kV ? "V" : "loop", goal);
   out << fmt::format("  span          {}, {:.2f} % over the work of the busiest rank\n",
                      seconds(result.evaluation.span), 100 * over(result.evaluation.span, ideal_of(result)));
@@ -125,7 +125,7 @@ void print_text(const SearchRequest& request, const OrderSearchResult& result, P
                          ? "none stays within the memory"
                          : fmt::format("{}, {}", result.best_named, seconds(result.best_named_length)));
   out << fmt::format(
-      "  memory        at most {} activations a rank{}\n\n", peak,
+      "  memory        at most {} a rank{}\n\n", counted(peak, "activation"),
       request.costs.memory_limit == 0 ? "" : fmt::format(" of {} allowed", request.costs.memory_limit));
   for (int rank = 0; rank < shape.ranks; ++rank) {
     out << fmt::format("rank {}: {}\n", rank,

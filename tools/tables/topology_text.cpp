@@ -216,9 +216,9 @@ std::string whole_text(const Cluster& cluster, bool color) {
   const Bisection half = bisection(cluster);
   std::string out;
   if (half.first_gpus > 0)
-    out += fmt::format("{}  {} from the first {} GPUs to the others, over {} links\n",
-                       title("bisection", color), human(half.bandwidth), with_thousands(half.first_gpus),
-                       with_thousands(static_cast<std::int64_t>(half.cut.size())));
+    out += fmt::format("{}  {} from the first {} to the others, over {}\n", title("bisection", color),
+                       human(half.bandwidth), counted_thousands(half.first_gpus, "GPU"),
+                       counted_thousands(std::ssize(half.cut), "link"));
   const char* tier = sum.domains == sum.nodes ? "node" : "NVLink domain";
   if (sum.domains > 1)
     out += fmt::format(
@@ -308,7 +308,7 @@ std::string collapsed_dot(const Cluster& cluster) {
   for (const auto& [box, nodes] : boxes) {
     const auto& [switches, gpus] = box;
     const std::string name = quoted("node " + as_ranges(nodes));
-    out += fmt::format("  {} [label=\"node {}\\n{} GPUs each\"];\n", name, as_ranges(nodes), gpus);
+    out += fmt::format("  {} [label=\"node {}\\n{} each\"];\n", name, as_ranges(nodes), counted(gpus, "GPU"));
     for (const auto& [vertex, cables] : switches)
       out += fmt::format("  {} -- {} [label=\"{}\"];\n", name, vertex_name(cluster, vertex),
                          bundle_text(cables, static_cast<std::int64_t>(nodes.size())));

@@ -29,7 +29,8 @@ std::string error_cell(const ErrorSummary& summary, const ErrorSummary& base) {
   constexpr double kMatters = 0.005;
   std::string text = fmt::format("{:.1f}", 100 * summary.mean_absolute);
   if (summary.mean_absolute - base.mean_absolute > kMatters) text = "**" + text + "**";
-  if (summary.rows < base.rows) text += fmt::format(" ({} rows)", summary.rows);
+  if (summary.rows < base.rows)
+    text += fmt::format(" ({})", counted(static_cast<std::int64_t>(summary.rows), "row"));
   return text;
 }
 

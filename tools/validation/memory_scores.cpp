@@ -134,11 +134,13 @@ void print_memory_text(const MemoryScores& scores, bool quiet, std::ostream& out
   }
   if (const ErrorSummary summary = scores.summary(); summary.rows > 0) {
     const MemoryScore& worst = scores.rows[summary.worst];
-    out << wrapped_text("  ", "    ",
-                        fmt::format("{} figures: {}, worst {} ({})", summary.rows, errors_text(summary),
-                                    worst.id, signed_percent(*worst.error())));
+    out << wrapped_text(
+        "  ", "    ",
+        fmt::format("{}: {}, worst {} ({})", counted(static_cast<std::int64_t>(summary.rows), "figure"),
+                    errors_text(summary), worst.id, signed_percent(*worst.error())));
   }
-  out << fmt::format("  {} verdicts, {} wrong\n\n", scores.rows.size(), scores.wrong_verdicts());
+  out << fmt::format("  {}, {} wrong\n\n", counted(std::ssize(scores.rows), "verdict"),
+                     scores.wrong_verdicts());
 }
 
 std::string memory_json(const MemoryScores& scores) {
