@@ -59,8 +59,7 @@ std::string steps_text(const MeasuredTrace& measured) {
 
 int import_kineto_traces(const std::vector<std::string>& words, const Arguments& arguments,
                          Session& session) {
-  const int gpus =
-      arguments.has("gpus-per-node") ? arguments.integer("gpus-per-node", {}, 1, kMostGpusOfNode) : 0;
+  const int gpus = arguments.integer("gpus-per-node", 0, 1, kMostGpusOfNode);
   Diagnostics diagnostics;
   std::vector<MeasuredTrace> traces;
   for (const std::string& file : words) {

@@ -2,6 +2,7 @@
 // line, and the resulting times.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,9 +15,12 @@
 
 namespace stagecraft {
 
+[[nodiscard]] std::vector<std::string> schedule_names();
+
 // Each throws UsageError when the command line is wrong.
 [[nodiscard]] const ScheduleKind& schedule_kind(const Arguments& arguments);
 [[nodiscard]] PipelineShape pipeline_shape(const Arguments& arguments, int default_chunks);
+void refuse_more_passes(std::int64_t most, std::int64_t passes);
 // The costs of one chunk, in nanoseconds. `recomputes`: the order has passes of its own for that, which take
 // as long as a forward unless told otherwise; without, --recompute lengthens every backward.
 [[nodiscard]] ScheduleCosts schedule_costs(const Arguments& arguments, bool recomputes);
@@ -42,5 +46,6 @@ int schedule_check(const Words& words, const Arguments& arguments, Session& sess
 int schedule_import(const Words& words, const Arguments& arguments, Session& session);
 int schedule_export(const Words& words, const Arguments& arguments, Session& session);
 int schedule_compare(const Words& words, const Arguments& arguments, Session& session);
+int schedule_search(const Words& words, const Arguments& arguments, Session& session);
 
 }  // namespace stagecraft

@@ -1,5 +1,4 @@
-#include "tools/commands/schedule_search.hpp"
-
+// `schedule search`: an order of our own for given costs, and how far from the best it can be.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -36,14 +35,9 @@ SearchRequest request_of(const Arguments& arguments) {
   if (arguments.text("goal") == "makespan") request.goal = SearchGoal::kMakespan;
   constexpr int kMillion = 1'000'000;
   request.effort = std::int64_t{kMillion} * arguments.integer("effort", 20, 0, 1'000'000);
-  if (arguments.has("seed")) request.seed = seed_of(arguments);
-  constexpr std::int64_t kMostPasses = 3'000'000;
-  const std::int64_t passes = 3LL * request.shape.ranks * request.shape.chunks * request.shape.micro_batches;
-  if (passes > kMostPasses) {
-    throw UsageError(
-        fmt::format("{} passes are more than {}", with_thousands(passes), with_thousands(kMostPasses)),
-        "fewer --stages, --chunks or --micro-batches");
-  }
+  request.seed = seed_of(arguments);
+  refuse_more_passes(3'000'000,
+                     3LL * request.shape.ranks * request.shape.chunks * request.shape.micro_batches);
   return request;
 }
 
@@ -135,7 +129,7 @@ void print_text(const SearchRequest& request, const OrderSearchResult& result, P
 
 }  // namespace
 
-int schedule_search(const std::vector<std::string>& words, const Arguments& arguments, Session& session) {
+int schedule_search(const Words& words, const Arguments& arguments, Session& session) {
   if (!words.empty()) {
     throw UsageError(fmt::format("`schedule search` takes options, not '{}'", words[0]), kExample);
   }
