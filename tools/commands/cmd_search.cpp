@@ -189,11 +189,7 @@ class SearchCommand {
 
 int search_command(const Arguments& arguments, Session& session) {
   const std::vector<std::string>& files = arguments.words();
-  if (files.empty()) throw UsageError("no scenario is named", kExample);
-  if (std::ranges::count(files, "") > 0)
-    throw UsageError("the name of a scenario is empty", "write the path of a file, or - for standard input");
-  if (std::ranges::count(files, "-") > 1)
-    throw UsageError("standard input can be read only once", "give - once");
+  check_scenario_names(files, kExample);
   if (arguments.has("write-best") && files.size() > 1)
     throw UsageError("--write-best is one file, and there are several scenarios", "search one at a time");
   SearchCommand command(arguments, session);
