@@ -90,21 +90,16 @@ int MemoryScores::wrong_verdicts() const {
 MemoryScores score_memory(const PublishedSet& set, Library& library) {
   constexpr double kGiB = 1 << 30;
   MemoryScores scores{.set = &set, .rows = {}, .skipped = {}};
-  for (const PublishedRow& row : set.rows) {
+  for (const LoadedRow& loaded : load_rows(set, library)) {
+    const PublishedRow& row = *loaded.row;
     const bool ran = row.memory_gib || row.iteration_seconds || row.tokens_per_s_per_gpu;
     if (!ran && !row.out_of_memory) continue;
-    if (!row.skip.empty()) {
-      scores.skipped.emplace_back(row.id, row.skip);
+    if (!loaded.scenario) {
+      scores.skipped.push_back({row.id, loaded.refused});
       continue;
     }
-    Diagnostics diagnostics;
-    const std::optional<Scenario> scenario = read_scenario(row.scenario, row.id, {}, library, diagnostics);
-    if (!scenario || !prepare(*scenario, diagnostics)) {
-      scores.skipped.emplace_back(row.id, first_reason(diagnostics));
-      continue;
-    }
-    const MemoryLedger ledger = memory_of(*scenario);
-    if (scenario->profile) scores.profile_hashes.push_back(scenario->profile->hash);
+    const MemoryLedger ledger = memory_of(*loaded.scenario);
+    if (loaded.scenario->profile) scores.profile_hashes.push_back(loaded.scenario->profile->hash);
     scores.rows.push_back(
         {.id = row.id,
          .predicted = figure_of(ledger, set),
@@ -167,12 +162,9 @@ std::string memory_json(const MemoryScores& scores) {
     if (row.measured) json.field("measured_bytes", *row.measured).field("error", *row.error());
     json.field("ran_out_of_memory", row.out_of_memory).end_object();
   }
-  json.end_array().key("skipped").begin_array();
-  for (const auto& [id, reason] : scores.skipped) {
-    json.begin_object().field("id", id).field("reason", reason).end_object();
-  }
-  json.end_array().end_object();
-  return json.str();
+  json.end_array();
+  write_skipped(scores.skipped, json);
+  return json.end_object().str();
 }
 
 }  // namespace stagecraft

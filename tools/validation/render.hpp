@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/json.hpp"
 #include "tools/validation/score.hpp"
 #include "tools/validation/score_data.hpp"
 
@@ -18,6 +19,8 @@ void print_set_text(const SetScore& score, const ScoreData& data, RenderOptions 
 [[nodiscard]] std::string set_json(const SetScore& score, const ScoreData& data, RenderOptions options);
 void print_pooled_text(const PooledIntervals& pooled, const ErrorsByFit& errors, std::ostream& out);
 [[nodiscard]] std::string pooled_json(const PooledIntervals& pooled, const ErrorsByFit& errors);
+// `"skipped": [{"id", "reason"}, …]`, inside an open object.
+void write_skipped(const std::vector<SkippedRow>& rows, JsonWriter& json);
 
 // The page, without ablation and leave-out tables.
 [[nodiscard]] std::string validation_page(const std::vector<SetScore>& scores, const ScoreData& data);

@@ -12,6 +12,13 @@
 namespace stagecraft {
 namespace {
 
+// Why a row is skipped: "parallelism.tensor: 6 does not divide …", of the first error.
+std::string refusal_of(const Diagnostics& diagnostics) {
+  const std::vector<Diagnostic> sorted = diagnostics.sorted();
+  const Diagnostic* error = first_error(sorted);
+  return error == nullptr ? "refused" : one_line(*error);
+}
+
 // Seconds per iteration as measured; throughput is inverted.
 std::optional<double> measured_seconds(const PublishedRow& row, const Report& report) {
   if (row.iteration_seconds) return row.iteration_seconds;
@@ -175,7 +182,7 @@ std::vector<LoadedRow> load_rows(const PublishedSet& set, Library& library,
     out.scenario = read_scenario(tree, row.id, {}, library, diagnostics);
     if (!out.scenario || !prepare(*out.scenario, diagnostics)) {
       out.scenario.reset();
-      out.refused = first_reason(diagnostics);
+      out.refused = refusal_of(diagnostics);
     }
   }
   return loaded;
