@@ -81,14 +81,11 @@ class SearchText {
     out += (scaled ? "\nbest plan of each number of GPUs\n" : "\n") +
            table(listed, scaled ? Rows::kScaling : Rows::kRanked) + headroom(listed) +
            overlap_gain(listed, scaled) + (scaled ? speedups(listed) : "");
-    std::vector<RankedPlan> front = answer_.result.pareto;
-    const std::size_t all = front.size();
-    if (front.size() > kMostFront) front.resize(kMostFront);
-    if (all > 1 && !scaled)
+    const std::size_t front = answer_.result.pareto.size();
+    if (front > 1 && !scaled)
       out += "\ntime against memory: nobody is better in both" +
-             (all > front.size() ? fmt::format(" ({} of {}; --json has all)", front.size(), all)
-                                 : std::string()) +
-             "\n" + front_table(front);
+             (front > kMostFront ? fmt::format(" ({} of {}; --json has all)", kMostFront, front) : "") +
+             "\n" + front_table(first_plans(answer_.result.pareto, kMostFront));
     return out;
   }
 
@@ -387,11 +384,14 @@ class SearchText {
 
 }  // namespace
 
+std::vector<RankedPlan> first_plans(std::vector<RankedPlan> plans, std::size_t most) {
+  if (plans.size() > most) plans.resize(most);
+  return plans;
+}
+
 std::vector<RankedPlan> listed_plans(const SearchAnswer& answer) {
   if (has_several_gpu_counts(answer)) return best_by_gpus(answer.plans, answer.result.ranked);
-  std::vector<RankedPlan> best = answer.result.ranked;
-  if (best.size() > answer.top) best.resize(answer.top);
-  return best;
+  return first_plans(answer.result.ranked, answer.top);
 }
 
 std::string render_text(const SearchAnswer& answer) {
