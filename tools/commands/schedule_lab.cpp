@@ -114,7 +114,8 @@ Play timed(const Schedule& drawn, const ScheduleCosts& costs, const Arguments& a
   throw UsageError(fmt::format("--p2p: {}", unknown->message), unknown->hint);
 }
 
-void report(const std::string& file, const std::vector<CellProblem>& problems, Diagnostics& diagnostics) {
+void report_problems(const std::string& file, const std::vector<CellProblem>& problems,
+                     Diagnostics& diagnostics) {
   for (const CellProblem& problem : problems) {
     diagnostics.error({.code = "bad-order",
                        .where = {.file = file, .line = problem.line, .column = problem.column},
@@ -128,7 +129,7 @@ std::optional<OrderFile> read_order_file(const std::string& file, Diagnostics& d
   if (!text) return std::nullopt;
   auto order = parse_csv(*text);
   if (auto* whole = std::get_if<OrderFile>(&order)) return std::move(*whole);
-  report(file, std::get<std::vector<CellProblem>>(order), diagnostics);
+  report_problems(file, std::get<std::vector<CellProblem>>(order), diagnostics);
   return std::nullopt;
 }
 

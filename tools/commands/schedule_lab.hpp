@@ -35,8 +35,10 @@ void check_pairs(const Schedule& schedule, const ScheduleCosts& costs);
 
 // The order of a file in PyTorch's form. Wrong: reports where, nullopt.
 [[nodiscard]] std::optional<OrderFile> read_order_file(const std::string& file, Diagnostics& diagnostics);
-void report(const std::string& file, const std::vector<CellProblem>& problems, Diagnostics& diagnostics);
-// Reports on standard error with file, row and cell, or as JSON on standard output. Returns kAnswerIsNo.
+void report_problems(const std::string& file, const std::vector<CellProblem>& problems,
+                     Diagnostics& diagnostics);
+// Reports on standard error with file, row and cell, or as JSON on standard output. Returns kAnswerIsNo, or
+// kWrongInput where there is no file to judge.
 int refuse_order(const Diagnostics& diagnostics, const Arguments& arguments, Session& session);
 
 // The parts; each gets the words behind its own name.
