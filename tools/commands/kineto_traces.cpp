@@ -29,6 +29,17 @@ std::vector<std::int64_t> asked_step_numbers(const Arguments& arguments) {
   return numbers;
 }
 
+// "steps 5, 6 (1 left out)"; "all of it" where the trace has no steps.
+std::string steps_text(const MeasuredTrace& measured) {
+  std::vector<std::string> numbers;
+  for (const std::int32_t step : measured.steps)
+    numbers.push_back(std::to_string(measured.trace.steps[static_cast<std::size_t>(step)].number));
+  if (numbers.size() == 1 && numbers.front() == "-1") return "all of it";
+  const std::size_t left = measured.trace.steps.size() - numbers.size();
+  return fmt::format("{} {}{}", plural(std::ssize(numbers), "step"), join(numbers, ", "),
+                     left == 0 ? "" : fmt::format(" ({} left out)", left));
+}
+
 }  // namespace
 
 std::optional<MeasuredTrace> load_measured_trace(const std::string& file, const Arguments& arguments,
@@ -45,16 +56,6 @@ std::optional<MeasuredTrace> load_measured_trace(const std::string& file, const 
   std::optional<std::vector<std::int32_t>> steps = measured_steps(*trace, asked, name, diagnostics);
   if (!steps) return std::nullopt;
   return MeasuredTrace{.name = name, .trace = *std::move(trace), .steps = *std::move(steps)};
-}
-
-std::string steps_text(const MeasuredTrace& measured) {
-  std::vector<std::string> numbers;
-  for (const std::int32_t step : measured.steps)
-    numbers.push_back(std::to_string(measured.trace.steps[static_cast<std::size_t>(step)].number));
-  if (numbers.size() == 1 && numbers.front() == "-1") return "all of it";
-  const std::size_t left = measured.trace.steps.size() - numbers.size();
-  return fmt::format("{} {}{}", plural(std::ssize(numbers), "step"), join(numbers, ", "),
-                     left == 0 ? "" : fmt::format(" ({} left out)", left));
 }
 
 int import_kineto_traces(const std::vector<std::string>& words, const Arguments& arguments,
