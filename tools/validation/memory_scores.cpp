@@ -28,10 +28,9 @@ Bytes figure_of(const StageMemory& stage, MemoryFigure figure) {
   return stage.peak();
 }
 
-Bytes figure_of(const MemoryLedger& ledger, const PublishedSet& set) {
-  const MemoryFigure figure = set.memory_figure.value_or(MemoryFigure::kDevice);
-  if (set.memory_rank == MemoryRank::kFirst) return figure_of(ledger.stages.front(), figure);
-  if (set.memory_rank == MemoryRank::kLast) return figure_of(ledger.stages.back(), figure);
+Bytes figure_of(const MemoryLedger& ledger, MemoryFigure figure, MemoryRank rank) {
+  if (rank == MemoryRank::kFirst) return figure_of(ledger.stages.front(), figure);
+  if (rank == MemoryRank::kLast) return figure_of(ledger.stages.back(), figure);
   Bytes most{};
   for (const StageMemory& stage : ledger.stages) most = std::max(most, figure_of(stage, figure));
   return most;
@@ -42,8 +41,8 @@ std::string gib(Bytes size) {
   return fmt::format("{:.2f}", size / 1_GiB);
 }
 
-std::string_view figure_name(const PublishedSet& set) {
-  return kMemoryFigureNames[static_cast<std::size_t>(set.memory_figure.value_or(MemoryFigure::kDevice))];
+std::string_view figure_name(const MemoryScores& scores) {
+  return kMemoryFigureNames[static_cast<std::size_t>(scores.figure)];
 }
 
 // A run ended as the verdict says, or else the verdict is wrong or the card was nearly full.
@@ -89,7 +88,11 @@ int MemoryScores::wrong_verdicts() const {
 
 MemoryScores score_memory(const PublishedSet& set, Library& library) {
   constexpr double kGiB = 1 << 30;
-  MemoryScores scores{.set = &set, .rows = {}, .skipped = {}};
+  MemoryScores scores{.name = set.name,
+                      .title = set.title,
+                      .figure = set.memory_figure.value_or(MemoryFigure::kDevice),
+                      .rows = {},
+                      .skipped = {}};
   for (const LoadedRow& loaded : load_rows(set, library)) {
     const PublishedRow& row = *loaded.row;
     const bool ran = row.memory_gib || row.iteration_seconds || row.tokens_per_s_per_gpu;
@@ -102,7 +105,7 @@ MemoryScores score_memory(const PublishedSet& set, Library& library) {
     if (loaded.scenario->profile) scores.profile_hashes.push_back(loaded.scenario->profile->hash);
     scores.rows.push_back(
         {.id = row.id,
-         .predicted = figure_of(ledger, set),
+         .predicted = figure_of(ledger, scores.figure, set.memory_rank),
          .measured = row.memory_gib ? std::optional(to_bytes(*row.memory_gib * kGiB)) : std::nullopt,
          .verdict = ledger.verdict(),
          .out_of_memory = row.out_of_memory.value_or(false),
@@ -112,8 +115,8 @@ MemoryScores score_memory(const PublishedSet& set, Library& library) {
 }
 
 void print_memory_text(const MemoryScores& scores, bool quiet, std::ostream& out) {
-  out << wrapped_text(scores.set->name + "   ", "  ", scores.set->title)
-      << fmt::format("  memory: {}, in GiB\n", figure_name(*scores.set));
+  out << wrapped_text(scores.name + "   ", "  ", scores.title)
+      << fmt::format("  memory: {}, in GiB\n", figure_name(scores));
   if (!quiet) {
     RowTable table{.longest_name = 25,
                    .aligns = {Align::kRight, Align::kRight, Align::kRight, Align::kLeft},
@@ -142,9 +145,9 @@ std::string memory_json(const MemoryScores& scores) {
   JsonWriter json;
   json.begin_object()
       .field("schema", "stagecraft.validation/1")
-      .field("set", scores.set->name)
+      .field("set", scores.name)
       .field("quantity", "memory")
-      .field("figure", figure_name(*scores.set));
+      .field("figure", figure_name(scores));
   const ErrorSummary summary = scores.summary();
   json.field("rows_scored", summary.rows)
       .field("mape", summary.mean_absolute)

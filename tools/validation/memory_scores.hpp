@@ -32,7 +32,8 @@ struct MemoryScore {
 };
 
 struct MemoryScores {
-  const PublishedSet* set = nullptr;
+  std::string name, title;  // of the set
+  MemoryFigure figure = MemoryFigure::kDevice;
   std::vector<MemoryScore> rows;
   std::vector<SkippedRow> skipped;
   std::vector<std::string> profile_hashes{};  // of each scored row
