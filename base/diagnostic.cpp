@@ -108,6 +108,12 @@ std::string one_line(const Diagnostic& diagnostic) {
   return diagnostic.path.empty() ? diagnostic.message : diagnostic.path + ": " + diagnostic.message;
 }
 
+std::vector<std::string> one_lines(const std::vector<Diagnostic>& diagnostics) {
+  std::vector<std::string> lines;
+  for (const Diagnostic& diagnostic : diagnostics) lines.push_back(one_line(diagnostic));
+  return lines;
+}
+
 const Diagnostic* first_error(const std::vector<Diagnostic>& diagnostics) {
   const auto error = std::ranges::find(diagnostics, Severity::kError, &Diagnostic::severity);
   return error == diagnostics.end() ? nullptr : &*error;

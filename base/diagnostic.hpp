@@ -107,6 +107,7 @@ class ScenarioError : public std::runtime_error {
 
 // The path, if there is one, and the message: `parallelism.tensor: 6 does not divide model.heads = 64`.
 [[nodiscard]] std::string one_line(const Diagnostic& diagnostic);
+[[nodiscard]] std::vector<std::string> one_lines(const std::vector<Diagnostic>& diagnostics);
 
 // nullptr without errors.
 [[nodiscard]] const Diagnostic* first_error(const std::vector<Diagnostic>& diagnostics);

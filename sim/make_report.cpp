@@ -285,7 +285,7 @@ Report make_report(const Scenario& scenario, const Simulation& simulation, Memor
   for (const Resource& resource : simulation.program.resources) {
     report.simulated_ranks = std::max(report.simulated_ranks, resource.rank + 1);
   }
-  for (const Diagnostic& warning : scenario.warnings) report.warnings.push_back(one_line(warning));
+  report.warnings = one_lines(scenario.warnings);
   if (scenario.failures)
     report.warnings.emplace_back(
         "failures: an iteration is predicted without them; `stagecraft goodput` says what they leave of "

@@ -33,14 +33,6 @@ std::string_view parts_of(const CommandSpec& command) {
   return takes_files(command) ? std::string_view() : command.completes;
 }
 
-// Options of one command, its own first.
-template <class Visit>
-void each_option(const CommandSpec& command, const Visit& visit) {
-  for (const auto& list : {command.options, common_options()}) {
-    for (const OptionSpec& option : list) visit(option);
-  }
-}
-
 constexpr std::string_view kOwnOptions[] = {"help", "version", "print-completion", "print-manual"};
 
 // ------------------------------------------------------------------ bash
@@ -69,7 +61,7 @@ std::string bash_script() {
   out += "\n  else\n    case \"$command\" in\n";
   for (const CommandSpec& command : commands()) {
     out += fmt::format("      {}) words=\"", command.name);
-    each_option(command, [&](const OptionSpec& option) { out += fmt::format("--{} ", option.name); });
+    for (const OptionSpec& option : options_of(command)) out += fmt::format("--{} ", option.name);
     out.back() = '"';
     if (takes_files(command)) out += " files=yes";
     if (!parts_of(command).empty()) out += fmt::format(" parts=\"{}\"", parts_of(command));
@@ -126,7 +118,7 @@ std::string zsh_script() {
       "in\n";
   for (const CommandSpec& command : commands()) {
     out += fmt::format("    {})\n      _arguments", command.name);
-    each_option(command, [&](const OptionSpec& option) { out += " \\\n        " + zsh_option(option); });
+    for (const OptionSpec& option : options_of(command)) out += " \\\n        " + zsh_option(option);
     if (takes_files(command))
       out += " \\\n        '*:file:_files'";
     else if (!parts_of(command).empty())
@@ -186,7 +178,7 @@ std::string fish_script() {
                          for_fish(parts_of(command)));
       out += fmt::format("complete -c stagecraft -n {} -F\n", for_fish(when + "; and " + part));
     }
-    each_option(command, [&](const OptionSpec& option) { out += fish_option(when, option); });
+    for (const OptionSpec& option : options_of(command)) out += fish_option(when, option);
   }
   return out;
 }

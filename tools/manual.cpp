@@ -13,8 +13,7 @@ namespace {
 constexpr std::string_view kPurpose =
     "Stagecraft is a discrete-event simulator of training clusters. From a scenario in YAML (model, cluster, "
     "parallelism, pipeline schedule, failure rates) it predicts iteration time, bubble, throughput, memory "
-    "and "
-    "goodput.";
+    "and goodput.";
 
 constexpr std::pair<std::string_view, std::string_view> kExitCodes[] = {
     {"0", "done"},
@@ -104,8 +103,7 @@ std::string markdown() {
   std::string out = "# Commands\n\n";
   out +=
       "Made by `stagecraft --print-manual markdown` from the table that the parser, `--help`, the man page "
-      "and the "
-      "completions of shells are made of; a test compares them.\n\n";
+      "and the completions of shells are made of; a test compares them.\n\n";
   out += fmt::format("{}\n", kPurpose);
   for (const CommandSpec& command : commands()) {
     out += fmt::format("\n## {}\n\n`stagecraft {}{}{}`: {}\n\n", command.name, command.name,

@@ -97,15 +97,13 @@ int dispatch(const std::vector<std::string>& given, const char* invoked, const R
   const Arguments arguments = parse_arguments(*command, commands(), {words.begin() + 1, words.end()});
   if (arguments.has("help")) return std::cout << command_help(*command), kDone;
   check_outputs(arguments);
-  const std::filesystem::path self = own_path(invoked);
-  const std::optional<DataDirectory> data = DataDirectory::find(self);
+  const std::optional<DataDirectory> data = DataDirectory::find(own_path(invoked));
   std::optional<Diagnostic> no_data;
   if (!data) no_data = DataDirectory::missing("the program");
   if (no_data && command->run != doctor_command) throw UsageError(no_data->message, no_data->hint);
   Session session{.out = std::cout,
                   .err = std::cerr,
                   .data = data.value_or(DataDirectory()),
-                  .executable = self,
                   .out_is_terminal = isatty(STDOUT_FILENO) == 1,
                   .err_is_terminal = isatty(STDERR_FILENO) == 1,
                   .no_data = std::move(no_data)};
@@ -114,14 +112,6 @@ int dispatch(const std::vector<std::string>& given, const char* invoked, const R
 
 bool wants_json(const std::vector<std::string>& words) {
   return std::find(words.begin(), words.end(), "--json") != words.end();
-}
-
-Diagnostic without_place(const char* code, const char* message, const std::string& hint) {
-  Diagnostic diagnostic;
-  diagnostic.code = code;
-  diagnostic.message = message;
-  diagnostic.hint = hint;
-  return diagnostic;
 }
 
 void report(const Diagnostic& diagnostic, const std::vector<std::string>& words) {
@@ -140,7 +130,8 @@ int report_bug(const std::exception& error, const std::vector<std::string>& word
             << "  this is a bug of ours. Please report it with:  " << line
             << "    version " STAGECRAFT_VERSION "\n";
   if (wants_json(words)) {
-    std::cout << render_json({without_place("internal", error.what(), "this is a bug of ours")}) << '\n';
+    std::cout << render_json({{.code = "internal", .message = error.what(), .hint = "this is a bug of ours"}})
+              << '\n';
   }
   return kOurBug;
 }
@@ -149,7 +140,7 @@ int answer(const std::vector<std::string>& words, const char* invoked, const Run
   try {
     return dispatch(words, invoked, run);
   } catch (const UsageError& error) {
-    report(without_place("usage", error.what(), error.hint()), words);
+    report({.code = "usage", .message = error.what(), .hint = error.hint()}, words);
     return kWrongInput;
   } catch (const ScenarioError& error) {  // of a file that a command writes
     for (const Diagnostic& diagnostic : error.diagnostics()) report(diagnostic, words);

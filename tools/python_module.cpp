@@ -9,7 +9,6 @@
 #include <pybind11/stl.h>
 
 #include <exception>
-#include <filesystem>
 #include <map>
 #include <optional>
 #include <sstream>
@@ -29,23 +28,18 @@ struct Answer {
   std::string err;  // words for people; of a bug of ours what went wrong
 };
 
-Diagnostic without_place(std::string code, std::string message, std::string hint) {
-  return {.code = std::move(code), .message = std::move(message), .hint = std::move(hint)};
-}
-
 Answer refused(Diagnostic diagnostic) {
   return {.code = kWrongInput, .out = render_json({std::move(diagnostic)}) + "\n", .err = {}};
 }
 
-Answer run(const CommandSpec& command, const std::vector<std::string>& words, DataDirectory data,
-           const std::string& module) {
+Answer run(const CommandSpec& command, const std::vector<std::string>& words, DataDirectory data) {
   std::ostringstream out, err;
-  Session session{.out = out, .err = err, .data = std::move(data), .executable = module};
+  Session session{.out = out, .err = err, .data = std::move(data)};
   try {
     const int code = command.run(parse_arguments(command, commands(), words), session);
     return {.code = code, .out = std::move(out).str(), .err = std::move(err).str()};
   } catch (const UsageError& error) {
-    return refused(without_place("usage", error.what(), error.hint()));
+    return refused({.code = "usage", .message = error.what(), .hint = error.hint()});
   } catch (const ScenarioError& error) {
     return {.code = kWrongInput, .out = render_json(error.diagnostics()) + "\n", .err = {}};
   } catch (const std::exception& error) {
@@ -58,11 +52,11 @@ Answer call(const std::string& name, const std::vector<std::string>& words,
             std::map<std::string, std::string> texts, const std::string& module) {
   const CommandSpec* command = find_command(name);
   if (command == nullptr)
-    return refused(without_place("usage", fmt::format("'{}' is not a command", name), ""));
+    return refused({.code = "usage", .message = fmt::format("'{}' is not a command", name)});
   std::optional<DataDirectory> data = DataDirectory::find(module);
   if (!data) return refused(DataDirectory::missing("the module"));
   data->texts = std::move(texts);
-  return run(*command, words, *std::move(data), module);
+  return run(*command, words, *std::move(data));
 }
 
 }  // namespace

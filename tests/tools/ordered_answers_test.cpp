@@ -21,7 +21,7 @@ class OrderedAnswersTest : public testing::TestWithParam<const char*> {
   }
 
   std::ostringstream out_, err_;
-  Session session_{.out = out_, .err = err_, .data = {}, .executable = {}};
+  Session session_{.out = out_, .err = err_, .data = {}};
 };
 
 TEST_P(OrderedAnswersTest, AreInTheOrderOfTheQuestionsWithTheWorstCode) {

@@ -43,9 +43,16 @@ TEST(RowTable, SaysALongBeginAboveItsHead) {
 }
 
 TEST(RowTable, OfNamesThatShareNothingHasThemWhole) {
-  EXPECT_EQ(shared_begin({"one_of_them", "two"}), "");
-  EXPECT_EQ(shared_begin({"one_of_a", "one_of_b"}), "one_of_");
-  EXPECT_EQ(shared_begin({}), "");
+  EXPECT_EQ(table({"one_of_them", "two_of_them"}).str(),
+            "  row  time\n"
+            "  one_of_them\n"
+            "          0\n"
+            "  two_of_them\n"
+            "          1\n");
+}
+
+TEST(RowTable, WithoutRowsIsItsHead) {
+  EXPECT_EQ(table({}).str(), "  row  time\n");
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <functional>
 #include <limits>
 #include <sstream>
+#include <thread>
 #include <utility>
 
 #include "base/text.hpp"
@@ -17,6 +18,8 @@ namespace stagecraft {
 namespace {
 
 namespace po = boost::program_options;
+
+constexpr int kMostJobs = 1'024;
 
 constexpr OptionSpec kCommonOptions[] = {
     {.name = "json", .help = "standard output is JSON, one document per scenario and line"},
@@ -35,9 +38,7 @@ constexpr OptionSpec kCommonOptions[] = {
 
 std::vector<std::string> option_names(const CommandSpec& command) {
   std::vector<std::string> names;
-  for (const auto& list : {command.options, common_options()}) {
-    for (const OptionSpec& option : list) names.emplace_back(option.name);
-  }
+  for (const OptionSpec& option : options_of(command)) names.emplace_back(option.name);
   return names;
 }
 
@@ -46,15 +47,12 @@ constexpr const char* kWords = "words that are no options";
 po::options_description describe(const CommandSpec& command) {
   po::options_description description;
   description.add_options()(kWords, po::value<std::vector<std::string>>(), "");
-  for (const auto& list : {command.options, common_options()}) {
-    for (const OptionSpec& option : list) {
-      if (option.argument.empty()) {
-        description.add_options()(std::string(option.name).c_str(), "");
-      } else {
-        description.add_options()(std::string(option.name).c_str(), po::value<std::vector<std::string>>(),
-                                  "");
-      }
-    }
+  for (const OptionSpec& option : options_of(command)) {
+    const std::string name(option.name);
+    if (option.argument.empty())
+      description.add_options()(name.c_str(), "");
+    else
+      description.add_options()(name.c_str(), po::value<std::vector<std::string>>(), "");
   }
   return description;
 }
@@ -109,25 +107,20 @@ UsageError unknown_option(const CommandSpec& command, std::span<const CommandSpe
 // Checks the values of common options, whether or not the command uses them.
 void check_common(const Arguments& arguments) {
   (void)seed_of(arguments);
-  (void)arguments.integer("jobs", 1, 1, 1'024);
+  (void)jobs_of(arguments);
 }
 
 void check_values(const CommandSpec& command, const Arguments& arguments) {
-  for (const auto& list : {command.options, common_options()}) {
-    for (const OptionSpec& option : list) {
-      const std::vector<std::string> given = arguments.all(option.name);
-      if (given.size() > 1 && !option.repeated && !option.argument.empty()) {
-        throw UsageError(fmt::format("--{} is given {} times", option.name, given.size()), "give it once");
-      }
-      if (option.values.empty()) continue;
-      const std::vector<std::string_view> known = split(option.values, '|');
-      for (const std::string& value : given) {
-        if (std::ranges::find(known, value) == known.end()) {
-          throw UsageError(fmt::format("--{}: '{}' is not one of its values", option.name, value),
-                           "one of " + std::string(option.values));
-        }
-      }
-    }
+  for (const OptionSpec& option : options_of(command)) {
+    const std::vector<std::string> given = arguments.all(option.name);
+    if (given.size() > 1 && !option.repeated && !option.argument.empty())
+      throw UsageError(fmt::format("--{} is given {} times", option.name, given.size()), "give it once");
+    if (option.values.empty()) continue;
+    const std::vector<std::string_view> known = split(option.values, '|');
+    for (const std::string& value : given)
+      if (std::ranges::find(known, value) == known.end())
+        throw UsageError(fmt::format("--{}: '{}' is not one of its values", option.name, value),
+                         "one of " + std::string(option.values));
   }
 }
 
@@ -264,6 +257,14 @@ std::uint64_t seed_of(const Arguments& arguments) {
   return static_cast<std::uint64_t>(arguments.integer("seed", 1, 0, kMost));
 }
 
+int jobs_of(const Arguments& arguments, int otherwise) {
+  return arguments.integer("jobs", otherwise, 1, kMostJobs);
+}
+
+int all_cores() {
+  return std::clamp(static_cast<int>(std::thread::hardware_concurrency()), 1, kMostJobs);
+}
+
 bool wants_color(const Arguments& arguments, const Session& session) {
   const std::string when = arguments.text("color").value_or("auto");
   if (when != "auto") return when == "always";
@@ -273,6 +274,12 @@ bool wants_color(const Arguments& arguments, const Session& session) {
 
 std::span<const OptionSpec> common_options() {
   return kCommonOptions;
+}
+
+std::vector<OptionSpec> options_of(const CommandSpec& command) {
+  std::vector<OptionSpec> options(command.options.begin(), command.options.end());
+  options.insert(options.end(), common_options().begin(), common_options().end());
+  return options;
 }
 
 Arguments parse_arguments(const CommandSpec& command, std::span<const CommandSpec> others,

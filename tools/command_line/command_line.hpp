@@ -6,7 +6,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <filesystem>
 #include <functional>
 #include <iosfwd>
 #include <map>
@@ -81,12 +80,16 @@ class Arguments {
 // `--seed`, 1 by default: the same range for all commands, so that one can repeat another's rows.
 [[nodiscard]] std::uint64_t seed_of(const Arguments& arguments);
 
+// `--jobs`: threads at most; `otherwise` where it is not given.
+[[nodiscard]] int jobs_of(const Arguments& arguments, int otherwise = 1);
+// Of the machine: what long studies take by default.
+[[nodiscard]] int all_cores();
+
 // The environment of a command besides its arguments.
 struct Session {
   std::ostream& out;
   std::ostream& err;
   DataDirectory data;
-  std::filesystem::path executable;
   bool out_is_terminal = false, err_is_terminal = false;
   std::optional<Diagnostic> no_data = {};  // why there are none: only `doctor` is called then
 };
@@ -106,6 +109,8 @@ struct CommandSpec {
 
 // Options that every command takes.
 [[nodiscard]] std::span<const OptionSpec> common_options();
+// Its own, and the common ones behind them.
+[[nodiscard]] std::vector<OptionSpec> options_of(const CommandSpec& command);
 
 // `others` are the commands whose options an unknown one may mean.
 [[nodiscard]] Arguments parse_arguments(const CommandSpec& command, std::span<const CommandSpec> others,

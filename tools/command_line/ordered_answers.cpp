@@ -58,7 +58,6 @@ Answer answered(const OrderedAnswers::Ask& ask, std::size_t question, const Sess
   Session own{.out = out,
               .err = err,
               .data = session.data,
-              .executable = session.executable,
               .out_is_terminal = session.out_is_terminal,
               .err_is_terminal = session.err_is_terminal};
   try {
@@ -87,7 +86,7 @@ int OrderedAnswers::print(const Arguments& arguments, Session& session) const {
   int worst = kDone;
   std::exception_ptr thrown;
   OrderedPool pool;
-  pool.threads = arguments.integer("jobs", 1, 1, 1'024);
+  pool.threads = jobs_of(arguments);
   pool.make_work = [&] {
     return [&, ask = make_ask()](std::size_t question) {
       answers[question] = answered(ask, question, session);

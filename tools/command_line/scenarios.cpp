@@ -87,6 +87,14 @@ int answer_one(const Question& question, const Arguments& arguments, Session& se
 
 }  // namespace
 
+void check_scenario_names(const std::vector<std::string>& files, const std::string& hint_of_none) {
+  if (files.empty()) throw UsageError("no scenario is named", hint_of_none);
+  if (std::ranges::count(files, "") > 0)
+    throw UsageError("the name of a scenario is empty", "write the path of a file, or - for standard input");
+  if (std::ranges::count(files, "-") > 1)
+    throw UsageError("standard input can be read only once", "give - once");
+}
+
 void require_cluster(const Scenario& scenario, Diagnostics& diagnostics) {
   if (scenario.cluster) return;
   diagnostics.error({.code = "no-cluster",
@@ -135,12 +143,7 @@ int for_each_scenario(const Arguments& arguments, Session& session, const Answer
 
 int for_each_scenario(const std::vector<std::string>& files, const Arguments& arguments, Session& session,
                       const AnswerScenario& answer, LoadWarnings warnings) {
-  if (files.empty())
-    throw UsageError("no scenario is named", "stagecraft doctor lists those that are installed");
-  if (std::find(files.begin(), files.end(), "") != files.end())
-    throw UsageError("the name of a scenario is empty", "write the path of a file, or - for standard input");
-  if (std::count(files.begin(), files.end(), "-") > 1)
-    throw UsageError("standard input can be read only once", "give - once");
+  check_scenario_names(files, "stagecraft doctor lists those that are installed");
   const OrderedAnswers answers{
       .count = files.size(), .make_ask = [&]() -> OrderedAnswers::Ask {
         return [&, library = std::make_shared<Library>(session.data)](std::size_t i, Session& own) {

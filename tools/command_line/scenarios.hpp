@@ -20,8 +20,11 @@ using AnswerScenario = std::function<int(const Scenario&, Session&)>;
 // Where the warnings of loading go with --json. Without it they go to standard error.
 enum class LoadWarnings { kInDocument, kOnStandardError };
 
-// Calls `answer` for every scenario that loads, which has the warnings that `answer` has to say. throws
-// UsageError when there is no scenario on the command line.
+// throws UsageError where there is none, one is empty, or standard input is to be read twice.
+void check_scenario_names(const std::vector<std::string>& files, const std::string& hint_of_none);
+
+// Calls `answer` for every scenario that loads, which has the warnings that `answer` has to say. Checks their
+// names.
 int for_each_scenario(const Arguments& arguments, Session& session, const AnswerScenario& answer);
 // Answers for `files` alone, where only some of the words are scenarios.
 int for_each_scenario(const std::vector<std::string>& files, const Arguments& arguments, Session& session,

@@ -42,9 +42,7 @@ std::string required(const Arguments& arguments, std::string_view option, std::s
   return *given;
 }
 
-std::vector<std::string> without_first(const std::vector<std::string>& words) {
-  return {words.begin() + 1, words.end()};
-}
+using Words = std::vector<std::string>;  // behind the part's name
 
 // --- fit ---------------------------------------------------------------------------------------------------
 
@@ -109,8 +107,7 @@ void check_loads(const FittedProfile& fitted, const std::string& text, Diagnosti
          .hint = "are their times in seconds, and of this device?"});
 }
 
-int fit_command(const Arguments& arguments, Session& session) {
-  const std::vector<std::string> files = without_first(arguments.words());
+int fit_command(const Words& files, const Arguments& arguments, Session& session) {
   if (files.empty()) throw UsageError("no file of samples is named", "stagecraft-calibrate writes them");
   const std::string output = required(arguments, "output", "the file to write, e.g. my-a100.yaml");
   Diagnostics diagnostics;
@@ -146,8 +143,8 @@ ScoredSets read_sets(const Session& session, Diagnostics& diagnostics) {
   return out;
 }
 
-int end_to_end_command(const Arguments& arguments, Session& session) {
-  if (arguments.words().size() > 1)
+int end_to_end_command(const Words& words, const Arguments& arguments, Session& session) {
+  if (!words.empty())
     throw UsageError("--end-to-end fits on the published sets and takes no file",
                      "without it, `calibrate fit` takes samples");
   Diagnostics diagnostics;
@@ -170,7 +167,7 @@ void write_residuals(const ProfileResiduals& profile, const Session& session, Di
     write_text_file(file, with_residuals(*text, profile.residuals), true, diagnostics);
 }
 
-int residuals_command(const Arguments& arguments, Session& session) {
+int residuals_command(const Words&, const Arguments& arguments, Session& session) {
   Diagnostics diagnostics;
   const ScoredSets scored = read_sets(session, diagnostics);
   std::vector<ProfileResiduals> residuals;
@@ -215,8 +212,7 @@ ExitCode add_to_plan(const std::string& file, const Arguments& arguments, Sessio
   return kWrongInput;
 }
 
-int plan_command(const Arguments& arguments, Session& session) {
-  const std::vector<std::string> files = without_first(arguments.words());
+int plan_command(const Words& files, const Arguments& arguments, Session& session) {
   if (files.empty())
     throw UsageError("no scenario is named", "stagecraft doctor lists those that are installed");
   MeasurementPlan plan;
@@ -232,8 +228,7 @@ int plan_command(const Arguments& arguments, Session& session) {
 
 // --- show --------------------------------------------------------------------------------------------------
 
-int show_command(const Arguments& arguments, Session& session) {
-  const std::vector<std::string> words = without_first(arguments.words());
+int show_command(const Words& words, const Arguments& arguments, Session& session) {
   if (words.size() != 1)
     throw UsageError("`calibrate show` takes one profile", "stagecraft doctor lists them");
   Diagnostics diagnostics;
@@ -249,7 +244,7 @@ int show_command(const Arguments& arguments, Session& session) {
 struct Part {
   std::string_view name;
   std::span<const std::string_view> takes;
-  int (*run)(const Arguments& arguments, Session& session);
+  int (*run)(const Words& words, const Arguments& arguments, Session& session);
 };
 
 constexpr std::string_view kOfFit[] = {"base", "name", "output", "force"};
@@ -278,7 +273,7 @@ int calibrate_command(const Arguments& arguments, Session& session) {
     throw UsageError(fmt::format("`calibrate {}` is no command", words[0]), suggest(words[0], known));
   }
   refuse_without_effect(arguments, name, part->takes, "see stagecraft calibrate --help");
-  return part->run(arguments, session);
+  return part->run({words.begin() + 1, words.end()}, arguments, session);
 }
 
 }  // namespace stagecraft

@@ -68,10 +68,9 @@ int compare_command(const Arguments& arguments, Session& session) {
   const std::vector<Vary> varied = varied_by(arguments);
   Comparison comparison{.paths = {}, .variants = variants_asked_for(arguments, varied), .outcomes = {}};
   for (const Vary& vary : varied) comparison.paths.push_back(vary.path);
-  if (!arguments.has("quiet"))
-    print_diagnostics(overruled_settings(arguments, varied_paths(varied)), arguments, session);
-  comparison.outcomes = simulate_variants(comparison.variants, with_standard_input(arguments, session),
-                                          arguments.integer("jobs", 1, 1, 1'024));
+  print_warnings(overruled_settings(arguments, varied_paths(varied)), arguments, session);
+  comparison.outcomes =
+      simulate_variants(comparison.variants, with_standard_input(arguments, session), jobs_of(arguments));
   for (Outcome& outcome : comparison.outcomes)
     for (std::vector<Diagnostic>* said : {&outcome.diagnostics, &outcome.missed})
       say_vary(*said, comparison.paths);

@@ -6,9 +6,9 @@
 #include "base/json.hpp"
 #include "base/text.hpp"
 #include "calibrate/profile/hardware_profile.hpp"
-#include "sim/schedule/schedule.hpp"
 #include "tools/command_line/scenarios.hpp"
 #include "tools/commands/commands.hpp"
+#include "tools/commands/schedule_lab.hpp"
 
 namespace stagecraft {
 namespace {
@@ -59,9 +59,7 @@ void print_text(Session& session, const std::vector<Found>& found,
   session.out << "data         "
               << (session.no_data ? session.no_data->message : session.data.root.lexically_normal().string())
               << '\n';
-  std::vector<std::string> schedules;
-  for (const ScheduleKind& kind : schedule_kinds()) schedules.emplace_back(kind.name);
-  session.out << "schedules    " << wrapped(schedules);
+  session.out << "schedules    " << wrapped(schedule_names());
   for (const Found& item : found) session.out << fmt::format("{:<12} ", item.what) << wrapped(item.names);
   for (const HardwareProfile& profile : profiles) {
     session.out << fmt::format("profile      {}: {}, {} GEMM shapes, {} collective curves\n",

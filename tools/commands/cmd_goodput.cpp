@@ -19,9 +19,9 @@ namespace {
 
 constexpr std::size_t kMostVariants = 1'000;
 
-GoodputOptions options_of(const Arguments& arguments) {
+GoodputOptions goodput_options(const Arguments& arguments) {
   return {.seed = seed_of(arguments),
-          .threads = arguments.integer("jobs", 1, 1, 1'024),
+          .threads = jobs_of(arguments),
           .inputs = true,
           .timeline = arguments.has("timeline") || arguments.has("html"),
           .plan = arguments.has("plan")};
@@ -43,7 +43,7 @@ void refuse_plan_of_others(const Scenario& scenario) {
 
 int print_one(const Scenario& scenario, const Arguments& arguments, Session& session) {
   if (arguments.has("plan")) refuse_plan_of_others(scenario);
-  GoodputOptions options = options_of(arguments);
+  GoodputOptions options = goodput_options(arguments);
   if (arguments.words().size() > 1) options.threads = 1;  // they are spread over the scenarios
   GoodputReport report = predict_goodput(scenario, options);
   if (arguments.has("html")) write_page(arguments, report);
@@ -78,9 +78,8 @@ GoodputComparison compared(const Arguments& arguments, Session& session) {
   GoodputComparison comparison{
       .paths = {}, .variants = variants_of(files, arguments.all("set"), varied), .outcomes = {}};
   for (const Vary& vary : varied) comparison.paths.push_back(vary.path);
-  if (!arguments.has("quiet"))
-    print_diagnostics(overruled_settings(arguments, varied_paths(varied)), arguments, session);
-  GoodputOptions options = options_of(arguments);
+  print_warnings(overruled_settings(arguments, varied_paths(varied)), arguments, session);
+  GoodputOptions options = goodput_options(arguments);
   options.inputs = options.timeline = options.plan = false;
   Library library(with_standard_input(arguments, session));
   for (const Variant& variant : comparison.variants) {

@@ -73,7 +73,9 @@ void check_run(const NcclRun& run, const std::string& file, Diagnostics& diagnos
   }
 }
 
-int import_nccl_tests(const std::string& file, const Arguments& arguments, Session& session) {
+int import_nccl_tests(const std::vector<std::string>& words, const Arguments& arguments, Session& session) {
+  if (words.size() != 1) throw UsageError("`import nccl-tests` takes one file", "- reads standard input");
+  const std::string& file = words[0];
   const std::optional<CollectiveKind> asked = asked_kind(arguments);
   Diagnostics diagnostics;
   std::string fragment;
@@ -87,12 +89,6 @@ int import_nccl_tests(const std::string& file, const Arguments& arguments, Sessi
   print_diagnostics(diagnostics.sorted(), arguments, session, kNothingImported);
   session.out << fragment;
   return diagnostics.has_errors() ? kWrongInput : kDone;
-}
-
-int import_nccl_tests_file(const std::vector<std::string>& words, const Arguments& arguments,
-                           Session& session) {
-  if (words.size() != 1) throw UsageError("`import nccl-tests` takes one file", "- reads standard input");
-  return import_nccl_tests(words[0], arguments, session);
 }
 
 int import_hf(const std::vector<std::string>& words, const Arguments& arguments, Session& session) {
@@ -128,7 +124,7 @@ constexpr Importer kImporters[] = {
     {.name = "hf", .takes = {}, .run = import_hf},
     {.name = "kineto", .takes = kOfKineto, .run = import_kineto_traces},
     {.name = "megatron", .takes = kOfMegatron, .run = import_megatron_job},
-    {.name = "nccl-tests", .takes = kOfNcclTests, .run = import_nccl_tests_file},
+    {.name = "nccl-tests", .takes = kOfNcclTests, .run = import_nccl_tests},
     {.name = "topology", .takes = kOfTopology, .run = import_topology_file},
 };
 

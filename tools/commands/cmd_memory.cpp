@@ -170,9 +170,7 @@ int print_fujii(const Scenario& scenario, const Arguments& arguments, Session& s
         .field("model", "fujii")
         .key("fujii");
     write_estimate(json, *estimate, ledger.capacity);
-    json.field("not_read", not_read).key("warnings").begin_array();
-    for (const Diagnostic& warning : scenario.warnings) json.value(one_line(warning));
-    json.end_array().end_object();
+    json.field("not_read", not_read).field("warnings", one_lines(scenario.warnings)).end_object();
     session.out << with_origin(json.str(), scenario) << '\n';
   } else {
     session.out << scenario.name << '\n' << estimate_line(*estimate, ledger.capacity);
@@ -185,8 +183,7 @@ int print_fujii(const Scenario& scenario, const Arguments& arguments, Session& s
 
 int memory_command(const Arguments& arguments, Session& session) {
   return for_each_scenario(arguments, session, [&](const Scenario& scenario, Session& own) -> int {
-    if (arguments.has("model") && arguments.text("model") == "fujii")
-      return print_fujii(scenario, arguments, own);
+    if (arguments.text("model") == "fujii") return print_fujii(scenario, arguments, own);
     Simulation simulation = simulate_in_full(scenario);
     const bool ends = simulation.report.finishes();
     const Scenario healthy = without_stop(scenario, simulation.report);
@@ -201,7 +198,7 @@ int memory_command(const Arguments& arguments, Session& session) {
       print_json(answer, scenario, own);
     } else {
       print_text(answer, own);
-      if (!arguments.has("quiet")) print_diagnostics(scenario.warnings, arguments, own);
+      print_warnings(scenario.warnings, arguments, own);
     }
     if (!ends && !arguments.has("quiet"))
       own.err << "note: with `faults` the iteration does not finish; these times are without them\n";

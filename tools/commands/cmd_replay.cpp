@@ -60,8 +60,9 @@ std::string in_words(const Program& program, const Timeline& timeline, const std
   if (timeline.makespan > Duration::zero())
     out +=
         fmt::format("busiest rank     {}   ranks compute {} of the time\n", human(most), percent(of_ranks));
-  return out + fmt::format("simulated        {} nodes on {} ranks\n",
-                           with_thousands(static_cast<std::int64_t>(program.task_count())), work.size());
+  return out + fmt::format("simulated        {} on {}\n",
+                           counted_thousands(static_cast<std::int64_t>(program.task_count()), "node"),
+                           counted(std::ssize(work), "rank"));
 }
 
 }  // namespace

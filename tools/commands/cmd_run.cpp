@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "base/json.hpp"
-#include "base/text.hpp"
 #include "base/wrapped_text.hpp"
 #include "sim/explain/why.hpp"
 #include "sim/scenario/library.hpp"
@@ -18,12 +17,10 @@
 #include "tools/command_line/document_origin.hpp"
 #include "tools/command_line/require_fit.hpp"
 #include "tools/command_line/scenarios.hpp"
-#include "tools/commands/assertions.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/commands/view_files.hpp"
 
 namespace stagecraft {
-
 namespace {
 
 // Changes are tried as --set has them: the file is read again with one more.
@@ -83,52 +80,19 @@ int run_command(const Arguments& arguments, Session& session) {
     Report& report = simulation.report;
     const std::optional<Why> why = why_of(scenario, report, arguments, own.data);
     const bool must_fit = arguments.has("require-fit");
+    const std::vector<Diagnostic> reasons = reasons_against(scenario, report, must_fit);
     if (arguments.has("json")) {
-      own.out << json_of(report, why, reasons_against(scenario, report, must_fit), scenario) << '\n';
+      own.out << json_of(report, why, reasons, scenario) << '\n';
     } else {
       if (!must_fit) say_what_makes_it_fit(scenario, report);
       if (arguments.has("quiet")) report.warnings.clear();
       own.out << render_text(report, arguments.has("verbose"));
       if (why) own.out << text_of(*why);
     }
-    const bool yes = assertions_hold(scenario, report, own.err);
-    const bool fit = !must_fit || report.memory.verdict() != Verdict::kOutOfMemory;
-    if (!fit)
+    for (const Diagnostic& missed : missed_assertions(scenario, report)) own.err << render(missed) << '\n';
+    if (must_fit && report.memory.verdict() == Verdict::kOutOfMemory)
       say_shortage(report.memory, memory_what_ifs(without_stop(scenario, report), report.memory), own);
-    return yes && fit && report.finishes() ? kDone : kAnswerIsNo;
-  });
-}
-
-int check_command(const Arguments& arguments, Session& session) {
-  return for_each_scenario(arguments, session, [&](const Scenario& scenario, Session& own) {
-    Diagnostics diagnostics;
-    const std::optional<Prepared> prepared = prepare(scenario, diagnostics);
-    diagnostics.throw_if_errors();
-    const ParallelPlan& plan = prepared->plan;
-    if (arguments.has("json")) {
-      JsonWriter json;
-      json.begin_object().field("schema", "stagecraft.check/1").field("scenario", scenario.source);
-      json.field("ok", true)
-          .field("gpus", plan.gpus())
-          .field("tensor", plan.tensor)
-          .field("pipeline", plan.pipeline)
-          .field("context", plan.context)
-          .field("expert", plan.expert)
-          .field("expert_tensor", plan.expert_tensor);
-      json.field("data", plan.data).field("micro_batches", plan.micro_batches);
-      json.key("warnings").begin_array();
-      for (const Diagnostic& warning : scenario.warnings) json.value(one_line(warning));
-      json.end_array().end_object();
-      own.out << with_origin(json.str(), scenario) << '\n';
-    } else {
-      const std::string context = plan.context > 1 ? fmt::format(" x context {}", plan.context) : "";
-      const std::string expert = plan.expert > 1 ? fmt::format(", expert {}", plan.expert) : "";
-      own.out << fmt::format("{}: ok: {}, tensor {}{} x pipeline {} x data {}{}, {}, {}\n", scenario.source,
-                             counted(plan.gpus(), "GPU"), plan.tensor, context, plan.pipeline, plan.data,
-                             expert, counted(plan.micro_batches, "micro-batch"), scenario.schedule.name);
-      if (!arguments.has("quiet")) print_diagnostics(scenario.warnings, arguments, own);
-    }
-    return kDone;
+    return reasons.empty() ? kDone : kAnswerIsNo;
   });
 }
 

@@ -10,7 +10,6 @@
 #include "sim/schedule/unrolled.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/commands/schedule_lab.hpp"
-#include "tools/commands/schedule_search.hpp"
 
 namespace stagecraft {
 namespace {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <ostream>
-#include <thread>
 
 #include "base/text.hpp"
 #include "base/yaml.hpp"
@@ -46,26 +45,55 @@ std::vector<VariedPath> searched_paths(const SearchSpace& space) {
   return paths;
 }
 
-class SearchCommand {
- public:
-  SearchCommand(const Arguments& arguments, Session& session)
-      : arguments_(arguments), session_(session), library_(session.data) {
-    const auto cores = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 1'024u));
-    options_.top = static_cast<std::size_t>(arguments.integer("top", 10, 1, kMostListed));
-    options_.threads = arguments.integer("jobs", cores, 1, 1'024);
-    options_.exhaustive = arguments.has("exhaustive");
-    words_ = {.vary = arguments.all("vary"),
-              .fix = arguments.all("fix"),
-              .gpus = arguments.text("gpus"),
-              .price = arguments.text("price")};
-    for (const std::string& varied : words_.vary) refuse_tied_keys(varied);
-  }
+SearchOptions search_options(const Arguments& arguments) {
+  SearchOptions options;
+  options.top = static_cast<std::size_t>(arguments.integer("top", 10, 1, kMostListed));
+  options.threads = jobs_of(arguments, all_cores());
+  options.exhaustive = arguments.has("exhaustive");
+  return options;
+}
 
-  int run(const std::string& file) {
+SearchWords search_words(const Arguments& arguments) {
+  SearchWords words{.vary = arguments.all("vary"),
+                    .fix = arguments.all("fix"),
+                    .gpus = arguments.text("gpus"),
+                    .price = arguments.text("price")};
+  for (const std::string& varied : words.vary) refuse_tied_keys(varied);
+  return words;
+}
+
+// A profile of the user's own: a path, not a name.
+std::optional<std::string> profile_file_of(const YamlNode& root) {
+  const YamlNode* profile = root.find("profile");
+  const bool own = profile != nullptr && profile->kind == YamlNode::Kind::kScalar && is_path(profile->text);
+  return own ? std::optional(profile->text) : std::nullopt;
+}
+
+// The `search` part, which is then no longer in the scenario.
+std::optional<YamlNode> taken_from(YamlNode& root) {
+  const auto found = std::ranges::find(root.entries, "search", &YamlEntry::key);
+  if (found == root.entries.end()) return std::nullopt;
+  YamlNode section = std::move(found->value);
+  root.entries.erase(found);
+  return section;
+}
+
+// The search for the plans of one file.
+class FileSearch {
+ public:
+  FileSearch(const std::string& file, const Arguments& arguments, Session& session, Library& library)
+      : file_(file),
+        arguments_(arguments),
+        session_(session),
+        library_(library),
+        options_(search_options(arguments)),
+        words_(search_words(arguments)) {}
+
+  int run() {
     Diagnostics diagnostics;
-    const std::string refused = not_simulated(file, arguments_.words());
+    const std::string refused = not_simulated(file_, arguments_.words());
     try {
-      const int code = search(file, diagnostics);
+      const int code = search(diagnostics);
       if (diagnostics.has_errors() || !arguments_.has("quiet"))
         print_diagnostics(diagnostics.sorted(), arguments_, session_, code == kWrongInput ? refused : "");
       return diagnostics.has_errors() ? kWrongInput : code;
@@ -76,8 +104,8 @@ class SearchCommand {
   }
 
  private:
-  int search(const std::string& file, Diagnostics& diagnostics) {
-    std::optional<ScenarioTree> tree = load_tree(file, library_, diagnostics);
+  int search(Diagnostics& diagnostics) {
+    std::optional<ScenarioTree> tree = load_tree(file_, library_, diagnostics);
     if (!tree) return kWrongInput;
     apply_overrides(*tree, arguments_.all("set"), library_, diagnostics);
     const std::optional<YamlNode> section = taken_from(tree->root);
@@ -91,20 +119,19 @@ class SearchCommand {
                                    diagnostics);
     if (space) keep_to_stages(*tree, library_, *space, diagnostics);
     if (!space || diagnostics.has_errors()) return kWrongInput;
-    if (!arguments_.has("quiet"))
-      print_diagnostics(overruled_settings(arguments_, searched_paths(*space)), arguments_, session_);
+    print_warnings(overruled_settings(arguments_, searched_paths(*space)), arguments_, session_);
     auto plans = enumerate_plans(*tree, *space, library_, diagnostics);
     if (!plans) return kWrongInput;
     if (std::ranges::any_of(plans->frames.front().scenario.faults,
                             [](const FaultSpec& fault) { return fault.kind == FaultKind::kDeadNode; })) {
       diagnostics.error({.code = "contradiction",
-                         .where = {.file = file},
+                         .where = {.file = file_},
                          .path = "faults",
                          .message = "an iteration that a dead node stops has no time to rank plans by",
                          .hint = "leave it out, or search for the best plan of the nodes that are left"});
       return kWrongInput;
     }
-    SearchAnswer answer{.file = file,
+    SearchAnswer answer{.file = file_,
                         .name = plans->frames.front().scenario.name,
                         .space = *std::move(space),
                         .plans = *std::move(plans),
@@ -162,47 +189,28 @@ class SearchCommand {
       if (auto* replay = std::get_if<TraceReplay>(&process.law)) moved(replay->file);
   }
 
-  // A profile of the user's own: a path, not a name.
-  static std::optional<std::string> profile_file_of(const YamlNode& root) {
-    const YamlNode* profile = root.find("profile");
-    const bool own = profile != nullptr && profile->kind == YamlNode::Kind::kScalar && is_path(profile->text);
-    return own ? std::optional(profile->text) : std::nullopt;
-  }
-
-  // The `search` part, which is then no longer in the scenario.
-  static std::optional<YamlNode> taken_from(YamlNode& root) {
-    const auto found = std::ranges::find(root.entries, "search", &YamlEntry::key);
-    if (found == root.entries.end()) return std::nullopt;
-    YamlNode section = std::move(found->value);
-    root.entries.erase(found);
-    return section;
-  }
-
+  const std::string& file_;
   const Arguments& arguments_;
   Session& session_;
-  Library library_;
+  Library& library_;
+  SearchOptions options_;
+  SearchWords words_;
   std::optional<Scenario> own_{};              // of --json: as it is without a search, where it loads
   std::filesystem::path folder_;               // of the scenario
   std::optional<std::string> profile_file_{};  // as the scenario names it
-  SearchOptions options_;
-  SearchWords words_;
 };
 
 }  // namespace
 
 int search_command(const Arguments& arguments, Session& session) {
   const std::vector<std::string>& files = arguments.words();
-  if (files.empty()) throw UsageError("no scenario is named", kExample);
-  if (std::ranges::count(files, "") > 0)
-    throw UsageError("the name of a scenario is empty", "write the path of a file, or - for standard input");
-  if (std::ranges::count(files, "-") > 1)
-    throw UsageError("standard input can be read only once", "give - once");
+  check_scenario_names(files, kExample);
   if (arguments.has("write-best") && files.size() > 1)
     throw UsageError("--write-best is one file, and there are several scenarios", "search one at a time");
-  SearchCommand command(arguments, session);
+  Library library(session.data);
   int worst = kDone;
   for (const std::string& file : files) {
-    worst = std::max(worst, command.run(file));
+    worst = std::max(worst, FileSearch(file, arguments, session, library).run());
     if (worst >= kBySignal) break;
   }
   return worst;

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <chrono>
 #include <fstream>
@@ -9,11 +8,9 @@
 #include <ostream>
 #include <string>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
-#include "base/check.hpp"
 #include "base/text.hpp"
 #include "sim/study/ordered_pool.hpp"
 #include "sim/study/row_columns.hpp"
@@ -24,6 +21,7 @@
 #include "tools/command_line/vary_option.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/commands/sweep_engine.hpp"
+#include "tools/commands/sweep_mistakes.hpp"
 #include "tools/commands/sweep_outputs.hpp"
 
 namespace stagecraft {
@@ -56,14 +54,6 @@ std::vector<std::size_t> points_of(const Shard& shard, std::size_t points) {
   return mine;
 }
 
-// Codes of base/yaml.hpp for a value that is none of its kind, whatever else the scenario says.
-bool says_unreadable(const std::string& code) {
-  static constexpr std::array<std::string_view, 10> kCodes{
-      "bad-boolean", "bad-number",         "bad-quantity", "negative-quantity", "no-unit",
-      "no-value",    "quantity-too-large", "unknown-name", "unknown-unit",      "wrong-kind"};
-  return std::ranges::find(kCodes, code) != kCodes.end();
-}
-
 // May the resolved scenario have `failures`?
 bool has_failures(const SweepSpec& spec) {
   const std::vector<std::string> paths = spec.paths();
@@ -88,7 +78,7 @@ class SweepCommand {
         points_(points_of(shard_of(arguments), sweep.points.size())) {}
 
   int run(const SweepEngine& engine) {
-    if (!check_outputs() || !open_file() || !open_outputs()) return kWrongInput;
+    if (!prepare_outputs() || !open_file() || !open_outputs()) return kWrongInput;
     const Interrupt interrupt;
     const std::span<const std::size_t> todo = std::span(points_).subspan(finished_);
     ProgressLine progress(session_.err, session_.err_is_terminal, todo.size());
@@ -112,7 +102,7 @@ class SweepCommand {
   }
 
  private:
-  bool check_outputs() {
+  bool prepare_outputs() {
     if (arguments_.has("output") && arguments_.has("resume"))
       throw UsageError("--output begins a file, --resume goes on with one", "give one of them");
     Diagnostics diagnostics;
@@ -226,44 +216,11 @@ class SweepCommand {
     return outputs_->feasible() > 0 || points_.empty() ? kDone : none_feasible();
   }
 
-  // A key that no point's scenario has is a mistake of the sweep, its base or --set (one that some have is
-  // theirs); so is a value that cannot be read and that no point changes.
   int none_feasible() {
-    Diagnostics mistakes, diagnostics;
-    const std::optional<RowDocument> row = read_row(outputs_->first_refused(), {}, mistakes);
-    const YamlNode* reasons = row ? row->at("reasons") : nullptr;
-    SC_CHECK(reasons != nullptr, "a row that is refused says why");
-    const bool all_unknown = outputs_->unknown_keys() == outputs_->rows();
-    for (const YamlNode& reason : reasons->items) {
-      const auto text = [&](const char* key) {
-        const YamlNode* node = reason.find(key);
-        return node != nullptr ? node->text : std::string();
-      };
-      const std::string code = text("code"), path = text("path");
-      const bool unknown = code == "unknown-key";
-      const SweepAxis* axis = axis_of(path);
-      if (unknown ? !all_unknown : axis != nullptr || !says_unreadable(code)) continue;
-      diagnostics.error(
-          {.code = code,
-           .where = axis != nullptr ? axis->where : SourceLocation{.file = sweep_.spec.base.source},
-           .path = axis != nullptr ? "vary." + path : path,
-           .message = text("message") + (unknown ? " of any point" : ", in every point"),
-           .hint = text("hint")});
-    }
-    if (!diagnostics.has_errors()) return kAnswerIsNo;
-    print_diagnostics(diagnostics.sorted(), arguments_, session_, kNothingSimulated);
-    return kWrongInput;
-  }
-
-  // The axis that varies `path`, a part of it, or a mapping that contains it.
-  [[nodiscard]] const SweepAxis* axis_of(const std::string& path) const {
-    const auto within = [](const std::string& part, const std::string& whole) {
-      return part == whole || part.starts_with(whole + ".");
-    };
-    for (const SweepAxis& axis : sweep_.spec.axes)
-      for (const std::string& varied : axis.paths)
-        if (within(path, varied) || within(varied, path)) return &axis;
-    return nullptr;
+    const std::vector<Diagnostic> mistakes =
+        mistakes_of(sweep_.spec, outputs_->first_refused(), outputs_->unknown_keys() == outputs_->rows());
+    print_diagnostics(mistakes, arguments_, session_, kNothingSimulated);
+    return mistakes.empty() ? kAnswerIsNo : kWrongInput;
   }
 
   int interrupted() {
@@ -280,8 +237,9 @@ class SweepCommand {
     if (points_.empty())
       return fmt::format("the shard has none of the {} points\n", spoken(sweep_.points.size()));
     const std::size_t rows = outputs_->rows(), feasible = outputs_->feasible();
-    std::string text = fmt::format("{} points: {} feasible, {} not", spoken(rows), spoken(feasible),
-                                   spoken(rows - feasible));
+    std::string text =
+        fmt::format("{}: {} feasible, {} not", counted_thousands(static_cast<std::int64_t>(rows), "point"),
+                    spoken(feasible), spoken(rows - feasible));
     if (cache_.reused() > 0) text += fmt::format(", {} the same as others", spoken(cache_.reused()));
     return text + fmt::format("; {:.3g} s, {:.3g}/s\n", seconds,
                               static_cast<double>(rows - finished_) / std::max(seconds, 1e-9));
@@ -316,11 +274,6 @@ SweepEngine sweep_on_threads(int threads) {
   };
 }
 
-int sweep_threads(const Arguments& arguments) {
-  const auto cores = static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, 1'024u));
-  return arguments.integer("jobs", cores, 1, 1'024);
-}
-
 std::string sweep_file(const Arguments& arguments) {
   if (arguments.words().empty()) throw UsageError("no sweep is named", kExample);
   if (arguments.words().size() > 1) throw UsageError("one sweep at a time", kExample);
@@ -342,13 +295,12 @@ int sweep_command_on(const SweepEngine& engine, const Arguments& arguments, Sess
   if (!sweep || !arguments.has("quiet"))
     print_diagnostics(diagnostics.sorted(), arguments, session, kNothingSimulated);
   if (!sweep) return kWrongInput;
-  if (!arguments.has("quiet"))
-    print_diagnostics(overruled_settings(arguments, varied_paths(sweep->spec)), arguments, session);
+  print_warnings(overruled_settings(arguments, varied_paths(sweep->spec)), arguments, session);
   return SweepCommand(arguments, session, *sweep).run(engine);
 }
 
 int sweep_command(const Arguments& arguments, Session& session) {
-  return sweep_command_on(sweep_on_threads(sweep_threads(arguments)), arguments, session);
+  return sweep_command_on(sweep_on_threads(jobs_of(arguments, all_cores())), arguments, session);
 }
 
 }  // namespace stagecraft

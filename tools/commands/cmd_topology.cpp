@@ -80,8 +80,8 @@ int check(const Scenario& scenario, const Arguments& arguments, Session& session
     return code;
   }
   if (!health.unreachable)
-    session.out << fmt::format("{}: ok: {} GPUs, every one reaches every other\n", scenario.source,
-                               with_thousands(cluster.gpu_count()));
+    session.out << fmt::format("{}: ok: {}, every one reaches every other\n", scenario.source,
+                               counted_thousands(cluster.gpu_count(), "GPU"));
   else
     session.out << fmt::format("{}: no: {} does not reach {}\n", scenario.source,
                                cluster.name_of(health.unreachable->first),

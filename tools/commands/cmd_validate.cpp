@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <memory>
 #include <optional>
 #include <ostream>
@@ -38,142 +37,132 @@ std::vector<std::filesystem::path> files_to_score(const Arguments& arguments, co
   return files;
 }
 
-double max_error(const Arguments& arguments) {
+std::optional<double> max_error(const Arguments& arguments) {
   const std::optional<std::string> given = arguments.text("max-error");
-  if (!given) return HUGE_VAL;
+  if (!given) return std::nullopt;
   const std::optional<double> share = parse_number(*given);
   if (!share || *share < 0)
     throw UsageError(fmt::format("--max-error: '{}' is no share", *given), "0.05 means 5 %");
-  return *share;
+  return share;
 }
 
-// State of one call of the command.
+// What one call of the command asks for, and what all its sets are scored with.
 struct Call {
   const Arguments& arguments;
-  Session& session;
+  const SetFabrics& fabrics;
   const ScoreData& data;
-  double limit = HUGE_VAL;
-  bool pages = false;  // Markdown: print at the end
+  std::optional<double> limit;  // of a set's mean error
+  bool pages = false;           // Markdown: print at the end
   RenderOptions render;
-
-  [[nodiscard]] Call with(Session& own) const {
-    return {.arguments = arguments,
-            .session = own,
-            .data = data,
-            .limit = limit,
-            .pages = pages,
-            .render = render};
-  }
 };
 
 // Is the mean error of a set within the limit? Reports on standard error if not.
-bool within_limit(const PublishedSet& set, double mean, const Call& call) {
-  if (mean <= call.limit) return true;
-  call.session.err << fmt::format("{}: mean error {:.3g} % is above {:g} %\n", set.name, 100 * mean,
-                                  100 * call.limit);
+bool within_limit(const PublishedSet& set, double mean, const Call& call, Session& session) {
+  if (!call.limit || mean <= *call.limit) return true;
+  session.err << fmt::format("{}: mean error {:.3g} % is above {:g} %\n", set.name, 100 * mean,
+                             100 * *call.limit);
   return false;
 }
 
 // The answer for a set of which nothing could be scored, which passes no limit.
-int answer_of_none(const PublishedSet& set, const Call& call) {
-  if (call.limit == HUGE_VAL) return kDone;
-  call.session.err << fmt::format("{}: nothing could be scored\n", set.name);
+int answer_of_none(const PublishedSet& set, const Call& call, Session& session) {
+  if (!call.limit) return kDone;
+  session.err << fmt::format("{}: nothing could be scored\n", set.name);
   return kAnswerIsNo;
 }
 
 // Memory in place of time. A wrong verdict passes no limit.
-int score_memory_of(const PublishedSet& set, Library& library, const Call& call) {
+int score_memory_of(const PublishedSet& set, Library& library, const Call& call, Session& session) {
   const MemoryScores scores = score_memory(set, library);
-  if (scores.rows.empty() && scores.skipped.empty()) return answer_of_none(set, call);
+  if (scores.rows.empty() && scores.skipped.empty()) return answer_of_none(set, call, session);
   if (call.arguments.has("json")) {
-    call.session.out << with_origin(memory_json(scores), scores.profile_hashes) << '\n';
+    session.out << with_origin(memory_json(scores), scores.profile_hashes) << '\n';
   } else {
-    print_memory_text(scores, call.arguments.has("quiet"), call.session.out);
+    print_memory_text(scores, call.arguments.has("quiet"), session.out);
   }
-  if (call.limit == HUGE_VAL) return kDone;
+  if (!call.limit) return kDone;
   const int wrong = scores.wrong_verdicts();
-  if (wrong > 0) call.session.err << fmt::format("{}: {}\n", set.name, counted(wrong, "wrong verdict"));
-  return within_limit(set, scores.summary().mean_absolute, call) && wrong == 0 ? kDone : kAnswerIsNo;
+  if (wrong > 0) session.err << fmt::format("{}: {}\n", set.name, counted(wrong, "wrong verdict"));
+  return within_limit(set, scores.summary().mean_absolute, call, session) && wrong == 0 ? kDone : kAnswerIsNo;
 }
 
-int score_time_of(const PublishedSet& set, Library& library, const Call& call,
+int score_time_of(const PublishedSet& set, Library& library, const Call& call, Session& session,
                   std::optional<SetScore>& scored) {
   const SetScore& score = scored.emplace(
       score_set(set, load_rows(set, library), {.change = {}, .causes = call.pages || call.render.attribute}));
   if (call.arguments.has("json")) {
-    call.session.out << with_origin(set_json(score, call.data, call.render), score.profile_hashes) << '\n';
+    session.out << with_origin(set_json(score, call.data, call.render), score.profile_hashes) << '\n';
   } else if (!call.pages) {
-    print_set_text(score, call.data, call.render, call.session.out);
+    print_set_text(score, call.data, call.render, session.out);
   }
-  if (score.rows.empty()) return answer_of_none(set, call);
-  return within_limit(set, score.summary().mean_absolute, call) ? kDone : kAnswerIsNo;
+  if (score.rows.empty()) return answer_of_none(set, call, session);
+  return within_limit(set, score.summary().mean_absolute, call, session) ? kDone : kAnswerIsNo;
 }
 
-std::optional<PublishedSet> load_set(const std::filesystem::path& file, const SetFabrics& fabrics,
-                                     const Call& call) {
+std::optional<PublishedSet> load_set(const std::filesystem::path& file, const Call& call, Session& session) {
   Diagnostics diagnostics;
-  std::optional<PublishedSet> set = load_published(file, fabrics, diagnostics);
+  std::optional<PublishedSet> set = load_published(file, call.fabrics, diagnostics);
   const bool silent =
       set && (call.arguments.has("quiet") || call.arguments.has("json") || call.arguments.has("markdown"));
-  if (!silent) print_diagnostics(diagnostics.sorted(), call.arguments, call.session);
+  if (!silent) print_diagnostics(diagnostics.sorted(), call.arguments, session);
   return set;
 }
 
-void print_all(const std::vector<SetScore>& scores, const Call& call) {
+void print_all(const std::vector<SetScore>& scores, const Call& call, Session& session) {
   if (call.pages) {
-    call.session.out << validation_page(scores, call.data);
+    session.out << validation_page(scores, call.data);
     return;
   }
   const bool several = std::ranges::count_if(scores, [](const SetScore& s) { return !s.rows.empty(); }) > 1;
   if (!several) return;
   const PooledIntervals pooled = pool_intervals(scores);
   const ErrorsByFit errors = errors_by_fit(scores, call.data);
-  if (!call.arguments.has("json")) return print_pooled_text(pooled, errors, call.session.out);
+  if (!call.arguments.has("json")) return print_pooled_text(pooled, errors, session.out);
   std::vector<std::string> profiles;
   for (const SetScore& set : scores)
     profiles.insert(profiles.end(), set.profile_hashes.begin(), set.profile_hashes.end());
-  call.session.out << with_origin(pooled_json(pooled, errors), profiles) << '\n';
+  session.out << with_origin(pooled_json(pooled, errors), profiles) << '\n';
 }
 
-int score_files(const SetFabrics& fabrics, const Call& call) {
-  const std::vector<std::filesystem::path> files = files_to_score(call.arguments, call.session);
+int score_files(const Call& call, Session& session) {
+  const std::vector<std::filesystem::path> files = files_to_score(call.arguments, session);
   std::vector<std::optional<SetScore>> scored(files.size());
-  const auto score = [&](std::size_t i, Library& library, const Call& own) -> int {
-    const std::optional<PublishedSet> set = load_set(files[i], fabrics, own);
+  const auto score = [&](std::size_t i, Library& library, Session& own) -> int {
+    const std::optional<PublishedSet> set = load_set(files[i], call, own);
     if (!set) return kWrongInput;
-    return own.arguments.has("memory") ? score_memory_of(*set, library, own)
-                                       : score_time_of(*set, library, own, scored[i]);
+    return call.arguments.has("memory") ? score_memory_of(*set, library, call, own)
+                                        : score_time_of(*set, library, call, own, scored[i]);
   };
   const OrderedAnswers answers{
       .count = files.size(), .noun = "sets", .make_ask = [&]() -> OrderedAnswers::Ask {
-        return [&, library = std::make_shared<Library>(call.session.data)](std::size_t i, Session& own) {
-          return score(i, *library, call.with(own));
+        return [&, library = std::make_shared<Library>(session.data)](std::size_t i, Session& own) {
+          return score(i, *library, own);
         };
       }};
-  const int worst = answers.print(call.arguments, call.session);
+  const int worst = answers.print(call.arguments, session);
   if (worst >= kBySignal) return worst;
   std::vector<SetScore> scores;
   for (std::optional<SetScore>& set : scored)
     if (set) scores.push_back(*std::move(set));
-  print_all(scores, call);
+  print_all(scores, call, session);
   if (call.arguments.has("html")) write_page(call.arguments, scores);
   return worst;
 }
 
 // The tables that simulate every row many times.
-int print_studies(const SetFabrics& fabrics, const Call& call) {
-  Library library(call.session.data);
+int print_studies(const Call& call, Session& session) {
+  Library library(session.data);
   std::vector<PublishedSet> sets;
-  for (const std::filesystem::path& file : files_to_score(call.arguments, call.session)) {
-    std::optional<PublishedSet> set = load_set(file, fabrics, call);
+  for (const std::filesystem::path& file : files_to_score(call.arguments, session)) {
+    std::optional<PublishedSet> set = load_set(file, call, session);
     if (!set) return kWrongInput;
     sets.push_back(*std::move(set));
   }
   if (call.arguments.has("ablation"))
-    call.session.out << ablation_page(ablate(sets, call.data, library), sets, call.data);
+    session.out << ablation_page(ablate(sets, call.data, library), sets, call.data);
   if (call.arguments.has("leave-out")) {
     const std::vector<ProfileFit> fits = fit_profiles(sets, call.data, library);
-    call.session.out << (call.pages ? end_to_end_page(fits) : end_to_end_text(fits));
+    session.out << (call.pages ? end_to_end_page(fits) : end_to_end_text(fits));
   }
   return kDone;
 }
@@ -186,7 +175,7 @@ int validate_command(const Arguments& arguments, Session& session) {
     throw UsageError(
         "--html shows predicted times beside measured ones, not --memory, --ablation or --leave-out",
         "give --html in a call of its own");
-  const double limit = max_error(arguments);
+  const std::optional<double> limit = max_error(arguments);
   Diagnostics diagnostics;
   const SetFabrics fabrics = set_fabrics(session.data, diagnostics);
   const ScoreData data = load_score_data(session.data, diagnostics);
@@ -195,12 +184,12 @@ int validate_command(const Arguments& arguments, Session& session) {
     return kWrongInput;
   }
   const Call call{.arguments = arguments,
-                  .session = session,
+                  .fabrics = fabrics,
                   .data = data,
                   .limit = limit,
                   .pages = arguments.has("markdown"),
                   .render = {.quiet = arguments.has("quiet"), .attribute = arguments.has("attribute")}};
-  return studies ? print_studies(fabrics, call) : score_files(fabrics, call);
+  return studies ? print_studies(call, session) : score_files(call, session);
 }
 
 }  // namespace stagecraft

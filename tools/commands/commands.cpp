@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "sim/schedule/schedule.hpp"
 #include "tools/commands/schedule_lab.hpp"
 
 namespace stagecraft {
@@ -129,12 +128,6 @@ constexpr std::string_view kMemoryExamples[] = {
     "stagecraft memory scenarios/gpt3-175b-1024xA100.yaml",
     "stagecraft memory scenarios/llama3-8b-64xA100.yaml --set training.recompute=full --require-fit",
     "stagecraft memory scenarios/llama3-8b-64xA100.yaml --model fujii"};
-
-std::vector<std::string> schedule_names() {
-  std::vector<std::string> names;
-  for (const ScheduleKind& kind : schedule_kinds()) names.emplace_back(kind.name);
-  return names;
-}
 
 constexpr OptionSpec kScheduleOptions[] = {
     {.name = "schedule",

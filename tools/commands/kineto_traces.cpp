@@ -29,6 +29,17 @@ std::vector<std::int64_t> asked_step_numbers(const Arguments& arguments) {
   return numbers;
 }
 
+// "steps 5, 6 (1 left out)"; "all of it" where the trace has no steps.
+std::string steps_text(const MeasuredTrace& measured) {
+  std::vector<std::string> numbers;
+  for (const std::int32_t step : measured.steps)
+    numbers.push_back(std::to_string(measured.trace.steps[static_cast<std::size_t>(step)].number));
+  if (numbers.size() == 1 && numbers.front() == "-1") return "all of it";
+  const std::size_t left = measured.trace.steps.size() - numbers.size();
+  return fmt::format("{} {}{}", plural(std::ssize(numbers), "step"), join(numbers, ", "),
+                     left == 0 ? "" : fmt::format(" ({} left out)", left));
+}
+
 }  // namespace
 
 std::optional<MeasuredTrace> load_measured_trace(const std::string& file, const Arguments& arguments,
@@ -47,20 +58,9 @@ std::optional<MeasuredTrace> load_measured_trace(const std::string& file, const 
   return MeasuredTrace{.name = name, .trace = *std::move(trace), .steps = *std::move(steps)};
 }
 
-std::string steps_text(const MeasuredTrace& measured) {
-  std::vector<std::string> numbers;
-  for (const std::int32_t step : measured.steps)
-    numbers.push_back(std::to_string(measured.trace.steps[static_cast<std::size_t>(step)].number));
-  if (numbers.size() == 1 && numbers.front() == "-1") return "all of it";
-  const std::size_t left = measured.trace.steps.size() - numbers.size();
-  return fmt::format("{} {}{}", plural(std::ssize(numbers), "step"), join(numbers, ", "),
-                     left == 0 ? "" : fmt::format(" ({} left out)", left));
-}
-
 int import_kineto_traces(const std::vector<std::string>& words, const Arguments& arguments,
                          Session& session) {
-  const int gpus =
-      arguments.has("gpus-per-node") ? arguments.integer("gpus-per-node", {}, 1, kMostGpusOfNode) : 0;
+  const int gpus = arguments.integer("gpus-per-node", 0, 1, kMostGpusOfNode);
   Diagnostics diagnostics;
   std::vector<MeasuredTrace> traces;
   for (const std::string& file : words) {
@@ -74,10 +74,10 @@ int import_kineto_traces(const std::vector<std::string>& words, const Arguments&
   for (const Sample& sample : samples.samples) session.out << to_json_line(sample) << '\n';
   if (arguments.has("quiet")) return kDone;
   for (const MeasuredTrace& trace : traces)
-    session.err << fmt::format("{}: {}, {} kernels\n", trace.name, steps_text(trace),
-                               trace.trace.kernels.size());
-  session.err << fmt::format("{} samples of a training run: its clocks, its contention\n",
-                             samples.samples.size());
+    session.err << fmt::format("{}: {}, {}\n", trace.name, steps_text(trace),
+                               counted(std::ssize(trace.trace.kernels), "kernel"));
+  session.err << fmt::format("{} of a training run: its clocks, its contention\n",
+                             counted(std::ssize(samples.samples), "sample"));
   for (const auto& [why, count] : samples.unused) session.err << fmt::format("not used: {} {}\n", count, why);
   return kDone;
 }

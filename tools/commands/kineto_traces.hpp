@@ -16,9 +16,6 @@ namespace stagecraft {
                                                                const Arguments& arguments,
                                                                Diagnostics& diagnostics);
 
-// "steps 5 and 6 (1 left out)"; "all of it" where the trace has no steps.
-[[nodiscard]] std::string steps_text(const MeasuredTrace& measured);
-
 // `stagecraft import kineto FILE…`: samples as JSON lines.
 int import_kineto_traces(const std::vector<std::string>& words, const Arguments& arguments, Session& session);
 

@@ -15,6 +15,7 @@
 namespace stagecraft {
 namespace {
 
+constexpr std::size_t kMostTimelines = 24;  // on a page of `compare`
 constexpr const char* kVersion = "stagecraft " STAGECRAFT_VERSION;
 
 // A word as a shell takes it: in quotes where it is more than plain letters and signs.

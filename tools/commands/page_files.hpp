@@ -17,12 +17,9 @@
 
 namespace stagecraft {
 
-// Most timelines on a page of `compare`.
-inline constexpr std::size_t kMostTimelines = 24;
-
 void write_page(const Arguments& arguments, const Scenario& scenario, const Simulation& simulation);
 // Simulates each variant again: a comparison keeps reports, not timelines.
-// throws UsageError where there are more than kMostTimelines.
+// throws UsageError where there are more than a page can show.
 void write_page(const Arguments& arguments, const Comparison& comparison);
 void write_page(const Arguments& arguments, const GoodputReport& report);
 void write_page(const Arguments& arguments, const GoodputComparison& comparison);

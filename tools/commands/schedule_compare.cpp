@@ -98,8 +98,8 @@ std::optional<Row> row_of(const std::string& file, const Arguments& arguments, i
           .copies = schedule.places().copies(),
           .drains = schedule.flush};
   if (schedule.shape.ranks != wanted.ranks || schedule.shape.micro_batches != wanted.micro_batches) {
-    row.refused = fmt::format("it is of {} stages and {} micro-batches", schedule.shape.ranks,
-                              schedule.shape.micro_batches);
+    row.refused = fmt::format("it is of {} and {}", counted(schedule.shape.ranks, "stage"),
+                              counted(schedule.shape.micro_batches, "micro-batch"));
     return row;
   }
   ScheduleCosts costs = schedule_costs(arguments, false);
@@ -225,7 +225,7 @@ int schedule_compare(const Words& files, const Arguments& arguments, Session& se
   if (arguments.text("p2p").value_or("overlapped") != "overlapped")
     throw UsageError("--p2p: `schedule compare` sends overlapped, which all schedules can", example);
   refuse_without_effect(arguments, "compare", kOfCompare, example);
-  const int limit = arguments.has("memory-limit") ? arguments.integer("memory-limit", {}, 1, 1'000'000) : 0;
+  const int limit = arguments.integer("memory-limit", 0, 1, 1'000'000);
   std::vector<Row> rows;
   for (const ScheduleKind& kind : schedule_kinds()) rows.push_back(row_of(kind, arguments, limit));
   Diagnostics diagnostics;

@@ -90,7 +90,7 @@ int schedule_check(const Words& words, const Arguments& arguments, Session& sess
   const std::optional<OrderFile> file = read_order_file(name, diagnostics);
   if (!file) return refuse_order(diagnostics, arguments, session);
   const int limit = arguments.integer("memory-limit", 0, 1, 1'000'000'000);
-  if (limit > 0) report(name, over_limit(*file, limit), diagnostics);
+  if (limit > 0) report_problems(name, over_limit(*file, limit), diagnostics);
   if (diagnostics.has_errors()) return refuse_order(diagnostics, arguments, session);
   if (arguments.has("json")) {
     print_json(file->schedule, arguments, session);

@@ -15,26 +15,21 @@ namespace {
 
 using std::chrono_literals::operator""s;
 
-// A picture of a million passes helps nobody and costs gigabytes.
-void check_size(const PipelineShape& shape) {
-  constexpr std::int64_t kMost = 20'000'000;
-  const std::int64_t passes = 2LL * shape.ranks * shape.chunks * shape.micro_batches;
-  if (passes > kMost) {
-    throw UsageError(fmt::format("{} passes are more than {}", with_thousands(passes), with_thousands(kMost)),
-                     "fewer --stages, --chunks or --micro-batches");
-  }
-}
-
 std::string exact_seconds(std::int64_t nanoseconds) {
   return fmt::format("{:.12g} s", to_seconds(Duration(nanoseconds)));
 }
 
 }  // namespace
 
-const ScheduleKind& schedule_kind(const Arguments& arguments) {
-  const std::optional<std::string> name = arguments.text("schedule");
+std::vector<std::string> schedule_names() {
   std::vector<std::string> names;
   for (const ScheduleKind& kind : schedule_kinds()) names.emplace_back(kind.name);
+  return names;
+}
+
+const ScheduleKind& schedule_kind(const Arguments& arguments) {
+  const std::optional<std::string> name = arguments.text("schedule");
+  const std::vector<std::string> names = schedule_names();
   if (!name) throw UsageError("--schedule is missing", "one of " + join(names, ", "));
   const ScheduleKind* kind = find_schedule(*name);
   if (kind != nullptr) return *kind;
@@ -48,6 +43,12 @@ PipelineShape pipeline_shape(const Arguments& arguments, int default_chunks) {
           .micro_batches = arguments.integer("micro-batches", {}, 1, kMost),
           .chunks = arguments.integer("chunks", default_chunks, 1, 1'024),
           .group = arguments.integer("micro-batch-group", 0, 0, kMost)};
+}
+
+void refuse_more_passes(std::int64_t most, std::int64_t passes) {
+  if (passes > most)
+    throw UsageError(fmt::format("{} passes are more than {}", with_thousands(passes), with_thousands(most)),
+                     "fewer --stages, --chunks or --micro-batches");
 }
 
 ScheduleCosts schedule_costs(const Arguments& arguments, bool recomputes) {
@@ -89,7 +90,8 @@ void check_pairs(const Schedule& schedule, const ScheduleCosts& costs) {
 Schedule named_schedule(const Arguments& arguments) {
   const ScheduleKind& kind = schedule_kind(arguments);
   const PipelineShape shape = pipeline_shape(arguments, default_chunks(kind));
-  check_size(shape);
+  // A picture of a million passes helps nobody and costs gigabytes.
+  refuse_more_passes(20'000'000, 2LL * shape.ranks * shape.chunks * shape.micro_batches);
   if (const std::optional<ScheduleProblem> problem = kind.constraint(shape))
     throw UsageError(fmt::format("{}: {}", kind.name, problem->message), problem->hint);
   return generate(kind, shape, schedule_costs(arguments, kind.recomputes));
@@ -112,7 +114,8 @@ Play timed(const Schedule& drawn, const ScheduleCosts& costs, const Arguments& a
   throw UsageError(fmt::format("--p2p: {}", unknown->message), unknown->hint);
 }
 
-void report(const std::string& file, const std::vector<CellProblem>& problems, Diagnostics& diagnostics) {
+void report_problems(const std::string& file, const std::vector<CellProblem>& problems,
+                     Diagnostics& diagnostics) {
   for (const CellProblem& problem : problems) {
     diagnostics.error({.code = "bad-order",
                        .where = {.file = file, .line = problem.line, .column = problem.column},
@@ -126,7 +129,7 @@ std::optional<OrderFile> read_order_file(const std::string& file, Diagnostics& d
   if (!text) return std::nullopt;
   auto order = parse_csv(*text);
   if (auto* whole = std::get_if<OrderFile>(&order)) return std::move(*whole);
-  report(file, std::get<std::vector<CellProblem>>(order), diagnostics);
+  report_problems(file, std::get<std::vector<CellProblem>>(order), diagnostics);
   return std::nullopt;
 }
 

@@ -2,6 +2,7 @@
 // line, and the resulting times.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -14,9 +15,12 @@
 
 namespace stagecraft {
 
+[[nodiscard]] std::vector<std::string> schedule_names();
+
 // Each throws UsageError when the command line is wrong.
 [[nodiscard]] const ScheduleKind& schedule_kind(const Arguments& arguments);
 [[nodiscard]] PipelineShape pipeline_shape(const Arguments& arguments, int default_chunks);
+void refuse_more_passes(std::int64_t most, std::int64_t passes);
 // The costs of one chunk, in nanoseconds. `recomputes`: the order has passes of its own for that, which take
 // as long as a forward unless told otherwise; without, --recompute lengthens every backward.
 [[nodiscard]] ScheduleCosts schedule_costs(const Arguments& arguments, bool recomputes);
@@ -31,8 +35,10 @@ void check_pairs(const Schedule& schedule, const ScheduleCosts& costs);
 
 // The order of a file in PyTorch's form. Wrong: reports where, nullopt.
 [[nodiscard]] std::optional<OrderFile> read_order_file(const std::string& file, Diagnostics& diagnostics);
-void report(const std::string& file, const std::vector<CellProblem>& problems, Diagnostics& diagnostics);
-// Reports on standard error with file, row and cell, or as JSON on standard output. Returns kAnswerIsNo.
+void report_problems(const std::string& file, const std::vector<CellProblem>& problems,
+                     Diagnostics& diagnostics);
+// Reports on standard error with file, row and cell, or as JSON on standard output. Returns kAnswerIsNo, or
+// kWrongInput where there is no file to judge.
 int refuse_order(const Diagnostics& diagnostics, const Arguments& arguments, Session& session);
 
 // The parts; each gets the words behind its own name.
@@ -42,5 +48,6 @@ int schedule_check(const Words& words, const Arguments& arguments, Session& sess
 int schedule_import(const Words& words, const Arguments& arguments, Session& session);
 int schedule_export(const Words& words, const Arguments& arguments, Session& session);
 int schedule_compare(const Words& words, const Arguments& arguments, Session& session);
+int schedule_search(const Words& words, const Arguments& arguments, Session& session);
 
 }  // namespace stagecraft

@@ -1,5 +1,4 @@
-#include "tools/commands/schedule_search.hpp"
-
+// `schedule search`: an order of our own for given costs, and how far from the best it can be.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -36,14 +35,9 @@ SearchRequest request_of(const Arguments& arguments) {
   if (arguments.text("goal") == "makespan") request.goal = SearchGoal::kMakespan;
   constexpr int kMillion = 1'000'000;
   request.effort = std::int64_t{kMillion} * arguments.integer("effort", 20, 0, 1'000'000);
-  if (arguments.has("seed")) request.seed = seed_of(arguments);
-  constexpr std::int64_t kMostPasses = 3'000'000;
-  const std::int64_t passes = 3LL * request.shape.ranks * request.shape.chunks * request.shape.micro_batches;
-  if (passes > kMostPasses) {
-    throw UsageError(
-        fmt::format("{} passes are more than {}", with_thousands(passes), with_thousands(kMostPasses)),
-        "fewer --stages, --chunks or --micro-batches");
-  }
+  request.seed = seed_of(arguments);
+  refuse_more_passes(3'000'000,
+                     3LL * request.shape.ranks * request.shape.chunks * request.shape.micro_batches);
   return request;
 }
 
@@ -109,8 +103,8 @@ void print_text(const SearchRequest& request, const OrderSearchResult& result, P
   const auto seconds = [](std::int64_t time) { return fmt::format("{:.6g} s", to_seconds(Duration(time))); };
   const int peak = std::ranges::max(result.evaluation.peak_in_flight);
   auto& out = session.out;
-  out << fmt::format("an order for {} ranks, {} micro-batches, {} a rank on a {}: shortest {}\n\n",
-                     shape.ranks, shape.micro_batches, counted(shape.chunks, "chunk"),
+  out << fmt::format("an order for {}, {}, {} a rank on a {}: shortest {}\n\n", counted(shape.ranks, "rank"),
+                     counted(shape.micro_batches, "micro-batch"), counted(shape.chunks, "chunk"),
                      placement == Placement::kV ? "V" : "loop", goal);
   out << fmt::format("  span          {}, {:.2f} % over the work of the busiest rank\n",
                      seconds(result.evaluation.span), 100 * over(result.evaluation.span, ideal_of(result)));
@@ -125,7 +119,7 @@ void print_text(const SearchRequest& request, const OrderSearchResult& result, P
                          ? "none stays within the memory"
                          : fmt::format("{}, {}", result.best_named, seconds(result.best_named_length)));
   out << fmt::format(
-      "  memory        at most {} activations a rank{}\n\n", peak,
+      "  memory        at most {} a rank{}\n\n", counted(peak, "activation"),
       request.costs.memory_limit == 0 ? "" : fmt::format(" of {} allowed", request.costs.memory_limit));
   for (int rank = 0; rank < shape.ranks; ++rank) {
     out << fmt::format("rank {}: {}\n", rank,
@@ -135,7 +129,7 @@ void print_text(const SearchRequest& request, const OrderSearchResult& result, P
 
 }  // namespace
 
-int schedule_search(const std::vector<std::string>& words, const Arguments& arguments, Session& session) {
+int schedule_search(const Words& words, const Arguments& arguments, Session& session) {
   if (!words.empty()) {
     throw UsageError(fmt::format("`schedule search` takes options, not '{}'", words[0]), kExample);
   }

@@ -27,8 +27,6 @@ using SweepEngine = std::function<void(const SweepWork& work)>;
 
 // An engine on `threads` threads of this process.
 [[nodiscard]] SweepEngine sweep_on_threads(int threads);
-// The number of threads: what --jobs says, without it all cores of the machine.
-[[nodiscard]] int sweep_threads(const Arguments& arguments);
 
 [[nodiscard]] std::string sweep_file(const Arguments& arguments);  // throws UsageError unless there is one
 [[nodiscard]] RowOptions row_options(const Arguments& arguments);

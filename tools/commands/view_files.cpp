@@ -50,9 +50,10 @@ void write_chakra(const std::string& prefix, bool replace, const Scenario& scena
 }  // namespace
 
 bool wants_views(const Arguments& arguments) {
+  bool wanted = false;
   for (const char* const option : {"trace", "html", "chakra"}) {
-    const std::optional<std::string> file = arguments.text(option);
-    if (!file) continue;
+    if (!arguments.has(option)) continue;
+    wanted = true;
     if (arguments.words().size() > 1)
       throw UsageError(
           fmt::format("--{} writes one file, and there are {} scenarios", option, arguments.words().size()),
@@ -63,7 +64,7 @@ bool wants_views(const Arguments& arguments) {
     throw UsageError(
         fmt::format("--trace {}: the end of the name says which form, and this says none", *trace),
         ".pftrace for Perfetto, .json for Chrome");
-  return trace.has_value() || arguments.has("html") || arguments.has("chakra");
+  return wanted;
 }
 
 void write_views(const Arguments& arguments, const Scenario& scenario, const Simulation& simulation) {

@@ -193,8 +193,7 @@ constexpr KeyHelp kScenarioHelp[] = {
             "1; 2 of orders with several chunks, as interleaved-1f1b and zb-v"},
     KeyHelp{"parallelism.stage_layers",
             "layers of each (virtual) stage in model order, for uneven splits; 0: embedding or head only, "
-            "and before a last 0 "
-            "multi-token prediction only",
+            "and before a last 0 multi-token prediction only",
             "spread evenly"},
     KeyHelp{"parallelism.embedding_as_layer", "an even split counts the embedding as a layer"},
     KeyHelp{"parallelism.loss_as_layer", "an even split counts the output layer and the loss as a layer"},

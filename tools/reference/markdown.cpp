@@ -104,8 +104,7 @@ std::string types_of(const KeyHelp* help, const ReferenceKey& key) {
 // "kind: weibull, bursts", of a key that does not count under every word; empty where it does.
 std::string only_where(const Reference& reference, const ReferenceKey& key) {
   if (key.counts.contains("")) return "";
-  const std::size_t dot = key.path.rfind('.');
-  const auto choices = reference.choices.find(dot == std::string::npos ? "" : key.path.substr(0, dot));
+  const auto choices = reference.choices.find(key.mapping());
   if (choices == reference.choices.end()) return "";
   for (const auto& [deciding, all] : choices->second) {
     std::vector<std::string> some;
@@ -116,34 +115,28 @@ std::string only_where(const Reference& reference, const ReferenceKey& key) {
   return "";
 }
 
-std::string row(DocumentKind kind, const Reference& reference, const ReferenceKey& key,
-                const std::string& name) {
+std::string row(DocumentKind kind, const Reference& reference, const ReferenceKey& key) {
   const KeyHelp* help = find_help(kind, key.path);
   std::string meaning = help == nullptr ? "" : std::string(help->help);
   if (const std::string only = only_where(reference, key); !only.empty())
     meaning = fmt::format("{} ({})", meaning, only);
   const std::string fallback = is_required(kind, key) ? "**required**" : fallback_of(kind, key);
-  return fmt::format("| `{}` | {} | {} | {} |\n", name, markdown_cell(types_of(help, key)),
+  return fmt::format("| `{}` | {} | {} | {} |\n", key.name(), markdown_cell(types_of(help, key)),
                      markdown_cell(fallback), markdown_cell(meaning));
 }
 
 // The keys of one mapping.
 std::string table(DocumentKind kind, const Reference& reference, const std::string& path) {
   std::string rows;
-  for (const ReferenceKey& key : reference.keys) {
-    const std::size_t dot = key.path.rfind('.');
-    if ((dot == std::string::npos ? "" : key.path.substr(0, dot)) == path)
-      rows += row(kind, reference, key, key.path.substr(dot == std::string::npos ? 0 : dot + 1));
-  }
+  for (const ReferenceKey& key : reference.keys)
+    if (key.mapping() == path) rows += row(kind, reference, key);
   return "\n| key | holds | without it | |\n|---|---|---|---|\n" + rows;
 }
 
 std::string section(DocumentKind kind, const Reference& reference, const char* title) {
   std::vector<std::string> paths{""};
   for (const ReferenceKey& key : reference.keys) {
-    const std::size_t dot = key.path.rfind('.');
-    const std::string path = dot == std::string::npos ? "" : key.path.substr(0, dot);
-    if (std::ranges::find(paths, path) == paths.end()) paths.push_back(path);
+    if (std::ranges::find(paths, key.mapping()) == paths.end()) paths.push_back(key.mapping());
   }
   // A mapping stands beside those of its section.
   std::ranges::stable_sort(paths, {}, [&](const std::string& path) {

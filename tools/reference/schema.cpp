@@ -88,11 +88,9 @@ class Schemas {
 };
 
 std::vector<const ReferenceKey*> Schemas::keys_of(const std::string& path) const {
-  const std::string prefix = path.empty() ? "" : path + ".";
   std::vector<const ReferenceKey*> keys;
   for (const ReferenceKey& key : reference_.keys)
-    if (key.path.starts_with(prefix) && key.path.find('.', prefix.size()) == std::string::npos)
-      keys.push_back(&key);
+    if (key.mapping() == path) keys.push_back(&key);
   return keys;
 }
 
@@ -100,7 +98,7 @@ Json Schemas::mapping(const std::string& path) const {
   Json schema = {{"type", "object"}, {"additionalProperties", false}};
   std::vector<std::string> required;
   for (const ReferenceKey* key : keys_of(path)) {
-    const std::string name = key->path.substr(path.empty() ? 0 : path.size() + 1);
+    const std::string name = key->name();
     if (name == "<n>") {
       schema["patternProperties"] = {{"^[0-9_]+$", value(*key)}};
       continue;
@@ -122,7 +120,7 @@ void Schemas::add_conditions(const std::string& path, Json& schema) const {
       const std::string choice = deciding + ": " + word;
       Json then = Json::object();
       for (const ReferenceKey* key : keys_of(path)) {
-        const std::string name = key->path.substr(path.size() + 1);
+        const std::string name = key->name();
         if (!key->asked.contains("") && !key->asked.contains(choice)) then["properties"][name] = false;
         if (is_required(kind_, *key) && !key->counts.contains("") && key->counts.contains(choice))
           then["required"].push_back(name);

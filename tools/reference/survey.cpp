@@ -105,13 +105,11 @@ bool is_mapping(const ReferenceKey& key) {
 Reference Merge::take() {
   Reference reference;
   for (const KeySurvey::Entry& entry : entries_) {
-    reference.keys.push_back(one_key(entry));
-    const std::size_t dot = entry.path.rfind('.');
-    const std::string map = dot == std::string::npos ? "" : entry.path.substr(0, dot);
+    const ReferenceKey& key = reference.keys.emplace_back(one_key(entry));
     for (const auto& [choice, known] : entry.by_choice) {
       const std::size_t colon = choice.find(": ");
       if (colon != std::string::npos)
-        reference.choices[map][choice.substr(0, colon)].insert(choice.substr(colon + 2));
+        reference.choices[key.mapping()][choice.substr(0, colon)].insert(choice.substr(colon + 2));
     }
   }
   // A mapping with a required key is required, where it never was absent.
@@ -122,8 +120,7 @@ Reference Merge::take() {
              std::ranges::any_of(entry.by_choice, [](const auto& known) { return known.second.seen_absent; });
     });
     const bool holds_required = std::ranges::any_of(reference.keys, [&](const ReferenceKey& inner) {
-      return inner.required && inner.path.starts_with(key.path + ".") &&
-             inner.path.find('.', key.path.size() + 1) == std::string::npos;
+      return inner.required && inner.mapping() == key.path;
     });
     key.required = !absent && holds_required;
   }
@@ -163,6 +160,15 @@ std::string home_of(const std::string& path) {
   if (path == "cluster.nodes.node") return "cluster.node";
   if (path.starts_with("failures.") && path.ends_with(".repair")) return "failures.repair";
   return path;
+}
+
+std::string ReferenceKey::mapping() const {
+  const std::size_t dot = path.rfind('.');
+  return dot == std::string::npos ? "" : path.substr(0, dot);
+}
+
+std::string ReferenceKey::name() const {
+  return path.substr(path.rfind('.') + 1);
 }
 
 const ReferenceKey* Reference::find(std::string_view path) const {

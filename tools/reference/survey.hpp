@@ -24,6 +24,9 @@ struct ReferenceKey {
   std::set<std::string> asked = {};   // under which words of the deciding key readers know it; "" is always
   std::set<std::string> counts = {};  // under which they read it
   std::map<std::string, std::set<std::string>> fallbacks = {};  // by that word
+
+  [[nodiscard]] std::string mapping() const;  // "cluster.node" of "cluster.node.gpus"; "" is the document
+  [[nodiscard]] std::string name() const;     // "gpus"
 };
 
 struct Reference {

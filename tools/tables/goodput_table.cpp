@@ -12,6 +12,7 @@
 #include "base/wrapped_text.hpp"
 #include "base/yaml.hpp"
 #include "base/yaml_json.hpp"
+#include "sim/report/goodput_chart.hpp"
 
 namespace stagecraft {
 namespace {
@@ -110,6 +111,19 @@ std::string name_of(const std::vector<Naming>& namings, std::size_t variant) {
   return join(words, ", ");
 }
 
+// The path whose values are all numbers, two at least; the first of several. What else varies names the
+// lines.
+std::optional<std::size_t> number_axis(const GoodputComparison& comparison) {
+  for (std::size_t i = 0; i < comparison.paths.size(); ++i) {
+    std::vector<double> values;
+    for (const Variant& variant : comparison.variants)
+      if (const std::optional<double> value = parse_number(variant.values[i])) values.push_back(*value);
+    const bool varies = std::any_of(values.begin(), values.end(), [&](double v) { return v != values[0]; });
+    if (values.size() == comparison.variants.size() && varies) return i;
+  }
+  return std::nullopt;
+}
+
 // Policies that put all nodes to work have a larger one than those that keep the job's shape.
 struct Ideals {
   double least = 0, most = 0;  // samples/s
@@ -132,6 +146,21 @@ std::string word_on_ideals(const GoodputComparison& comparison) {
       fmt::format("of ideal: of the row's own, {} to {} samples/s without failures", least, most);
   if (number_axis(comparison)) text += "; the chart takes the largest for all";
   return wrapped_text("", "  ", text);
+}
+
+// A row for each variant that ran, its line named by what varies beside the axis.
+std::vector<GoodputRow> chart_rows(const GoodputComparison& comparison, std::size_t axis) {
+  std::vector<Naming> namings = namings_of(comparison);
+  namings[axis + 1].words.clear();
+  std::vector<GoodputRow> rows;
+  for (std::size_t i = 0; i < comparison.variants.size(); ++i) {
+    if (!comparison.outcomes[i].report) continue;
+    const std::string name = name_of(namings, i);
+    rows.push_back({.rate = parse_number(comparison.variants[i].values[axis]).value_or(0),
+                    .policy = name.empty() ? comparison.outcomes[i].report->policy : name,
+                    .samples_per_s = comparison.outcomes[i].report->samples_per_s.mean});
+  }
+  return rows;
 }
 
 GoodputChartOptions chart_options(const GoodputComparison& comparison, std::size_t axis) {
@@ -193,17 +222,6 @@ std::string crossings_text(const std::vector<GoodputRow>& rows) {
 
 }  // namespace
 
-std::optional<std::size_t> number_axis(const GoodputComparison& comparison) {
-  for (std::size_t i = 0; i < comparison.paths.size(); ++i) {
-    std::vector<double> values;
-    for (const Variant& variant : comparison.variants)
-      if (const std::optional<double> value = parse_number(variant.values[i])) values.push_back(*value);
-    const bool varies = std::any_of(values.begin(), values.end(), [&](double v) { return v != values[0]; });
-    if (values.size() == comparison.variants.size() && varies) return i;
-  }
-  return std::nullopt;
-}
-
 std::vector<std::string> names_of(const GoodputComparison& comparison) {
   const std::vector<Naming> namings = namings_of(comparison);
   std::vector<std::string> names;
@@ -211,24 +229,10 @@ std::vector<std::string> names_of(const GoodputComparison& comparison) {
   return names;
 }
 
-std::vector<GoodputRow> rows_of(const GoodputComparison& comparison, std::size_t axis) {
-  std::vector<Naming> namings = namings_of(comparison);
-  namings[axis + 1].words.clear();
-  std::vector<GoodputRow> rows;
-  for (std::size_t i = 0; i < comparison.variants.size(); ++i) {
-    if (!comparison.outcomes[i].report) continue;
-    const std::string name = name_of(namings, i);
-    rows.push_back({.rate = parse_number(comparison.variants[i].values[axis]).value_or(0),
-                    .policy = name.empty() ? comparison.outcomes[i].report->policy : name,
-                    .samples_per_s = comparison.outcomes[i].report->samples_per_s.mean});
-  }
-  return rows;
-}
-
 std::string render_text(const GoodputComparison& comparison) {
   std::string out = table_of(comparison) + word_on_ideals(comparison);
   if (const std::optional<std::size_t> axis = number_axis(comparison)) {
-    const std::vector<GoodputRow> rows = rows_of(comparison, *axis);
+    const std::vector<GoodputRow> rows = chart_rows(comparison, *axis);
     out += "\n" + chart_text(rows, chart_options(comparison, *axis));
     const std::string crossings = crossings_text(rows);
     if (!crossings.empty()) out += "\n" + crossings;
@@ -239,7 +243,7 @@ std::string render_text(const GoodputComparison& comparison) {
 
 std::string render_svg(const GoodputComparison& comparison) {
   const std::optional<std::size_t> axis = number_axis(comparison);
-  return axis ? chart_svg(rows_of(comparison, *axis), chart_options(comparison, *axis)) : "";
+  return axis ? chart_svg(chart_rows(comparison, *axis), chart_options(comparison, *axis)) : "";
 }
 
 }  // namespace stagecraft

@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "base/diagnostic.hpp"
-#include "sim/report/goodput_chart.hpp"
 #include "sim/report/goodput_report.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "sim/study/compare.hpp"
@@ -28,15 +27,8 @@ struct GoodputComparison {
 // The name of each variant: its file where there are several, and the varied values.
 [[nodiscard]] std::vector<std::string> names_of(const GoodputComparison& comparison);
 
-// The path whose values are all numbers, two at least; the first of several. What else varies names the
-// lines.
-[[nodiscard]] std::optional<std::size_t> number_axis(const GoodputComparison& comparison);
-
-// A row for each variant that ran, its line named by what varies beside the axis.
-[[nodiscard]] std::vector<GoodputRow> rows_of(const GoodputComparison& comparison, std::size_t axis);
-
 [[nodiscard]] std::string render_text(const GoodputComparison& comparison);
-// The chart alone, as an SVG document; empty without an axis.
+// The chart alone, as an SVG document; empty unless the values of some path are all numbers.
 [[nodiscard]] std::string render_svg(const GoodputComparison& comparison);
 
 }  // namespace stagecraft

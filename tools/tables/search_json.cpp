@@ -31,9 +31,7 @@ class SearchJson {
     json_.field("kept", answer_.space.kept);
     write_dropped();
     write_unused();
-    std::vector<RankedPlan> best = result.ranked;
-    if (best.size() > answer_.top) best.resize(answer_.top);
-    write_plans("ranked", best);
+    write_plans("ranked", first_plans(result.ranked, answer_.top));
     write_plans("pareto", result.pareto);
     write_plans("scaling", best_by_gpus(answer_.plans, answer_.result.ranked));
     json_.end_object();

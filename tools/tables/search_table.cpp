@@ -35,6 +35,12 @@ std::string count_text(std::size_t n) {
   return with_thousands(static_cast<std::int64_t>(n));
 }
 
+// A text beside its label, "dropped          the scenario's …".
+std::string labelled(std::string_view label, std::string_view text) {
+  constexpr std::size_t kWidth = 17;
+  return wrapped_text(fmt::format("{:<{}}", label, kWidth), std::string(kWidth, ' '), text);
+}
+
 std::string phrase_of(const SearchRefusal& refusal) {
   static constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kPhrases = {
       {{"out-of-memory", "out of memory"},
@@ -75,14 +81,11 @@ class SearchText {
     out += (scaled ? "\nbest plan of each number of GPUs\n" : "\n") +
            table(listed, scaled ? Rows::kScaling : Rows::kRanked) + headroom(listed) +
            overlap_gain(listed, scaled) + (scaled ? speedups(listed) : "");
-    std::vector<RankedPlan> front = answer_.result.pareto;
-    const std::size_t all = front.size();
-    if (front.size() > kMostFront) front.resize(kMostFront);
-    if (all > 1 && !scaled)
+    const std::size_t front = answer_.result.pareto.size();
+    if (front > 1 && !scaled)
       out += "\ntime against memory: nobody is better in both" +
-             (all > front.size() ? fmt::format(" ({} of {}; --json has all)", front.size(), all)
-                                 : std::string()) +
-             "\n" + front_table(front);
+             (front > kMostFront ? fmt::format(" ({} of {}; --json has all)", kMostFront, front) : "") +
+             "\n" + front_table(first_plans(answer_.result.pareto, kMostFront));
     return out;
   }
 
@@ -153,29 +156,24 @@ class SearchText {
   [[nodiscard]] std::string counts() const {
     const SearchResult& result = answer_.result;
     std::string out =
-        fmt::format("plans            {}: {} fit, {} simulated\n", count_text(answer_.plans.points.size()),
-                    count_text(result.fitting), count_text(result.ranked.size()));
-    const char* label = "rejected         ";
-    for (std::size_t i = 0; i < result.refusals.size(); ++i) {
-      if (i == kMostRefusals) {
-        std::size_t rest = 0;
-        for (std::size_t j = i; j < result.refusals.size(); ++j) rest += result.refusals[j].count;
-        return out +
-               fmt::format("                 {} for other reasons (--json lists them)\n", count_text(rest)) +
-               left_out();
-      }
-      out += wrapped_text(label, std::string(17, ' '),
-                          count_text(result.refusals[i].count) + " " + phrase_of(result.refusals[i]));
-      label = "                 ";
-    }
+        labelled("plans", fmt::format("{}: {} fit, {} simulated", count_text(answer_.plans.points.size()),
+                                      count_text(result.fitting), count_text(result.ranked.size())));
+    const std::size_t named = std::min(result.refusals.size(), kMostRefusals);
+    for (std::size_t i = 0; i < named; ++i)
+      out += labelled(i == 0 ? "rejected" : "",
+                      count_text(result.refusals[i].count) + " " + phrase_of(result.refusals[i]));
+    std::size_t rest = 0;
+    for (const SearchRefusal& refusal : std::span(result.refusals).subspan(named)) rest += refusal.count;
+    if (rest > 0)
+      out += labelled("", fmt::format("{} for other reasons (--json lists them)", count_text(rest)));
     return out + left_out();
   }
 
   [[nodiscard]] std::string left_out() const {
     std::string out;
     if (answer_.result.bounded > 0)
-      out = fmt::format("not simulated    {} that cannot be better, by a bound on their time\n",
-                        count_text(answer_.result.bounded));
+      out = labelled("not simulated", fmt::format("{} that cannot be better, by a bound on their time",
+                                                  count_text(answer_.result.bounded)));
     return out + left_aside_lines() + kept_lines() + dropped_lines() + unused_lines();
   }
 
@@ -184,18 +182,17 @@ class SearchText {
     std::vector<std::string> degrees;
     for (const UnusedDegree& unused : answer_.plans.unused)
       degrees.push_back(fmt::format("{} {}", short_title(unused.path), unused.value));
-    return wrapped_text("in no plan       ", std::string(17, ' '),
-                        join(degrees, ", ") + ": the degrees of a plan multiply to its GPUs");
+    return labelled("in no plan", join(degrees, ", ") + ": the degrees of a plan multiply to its GPUs");
   }
 
   [[nodiscard]] std::string dropped_lines() const {
     if (answer_.plans.without_own_layers == 0) return {};
     const std::vector<std::int64_t>& layers = plans_.own_layers();
-    return wrapped_text(
-        "dropped          ", std::string(17, ' '),
-        fmt::format("the scenario's stage_layers, in {} plans of other stages than its {}; "
-                    "--fix {} refuses them",
-                    count_text(answer_.plans.without_own_layers), layers.size(), kLayersPath));
+    const auto plans = static_cast<std::int64_t>(answer_.plans.without_own_layers);
+    return labelled("dropped",
+                    fmt::format("the scenario's stage_layers, in {} of other stages than its {}; --fix {} "
+                                "refuses them",
+                                counted_thousands(plans, "plan"), layers.size(), kLayersPath));
   }
 
   // Keys that abstract stages keep from the scenario.
@@ -203,12 +200,11 @@ class SearchText {
     if (answer_.space.kept.empty()) return {};
     std::vector<std::string> names;
     for (const std::string& path : answer_.space.kept) names.push_back(short_title(path));
-    return wrapped_text("kept             ", std::string(17, ' '),
-                        "the scenario's " + join(names, ", ") + ": abstract stages have costs for no other");
+    return labelled("kept",
+                    "the scenario's " + join(names, ", ") + ": abstract stages have costs for no other");
   }
 
   [[nodiscard]] std::string left_aside_lines() const {
-    const std::string indent(17, ' ');
     std::string out;
     for (const LeftAside& aside : orders_left_aside(answer_.plans)) {
       const std::string plans = counted_thousands(static_cast<std::int64_t>(aside.plans), "plan");
@@ -216,7 +212,7 @@ class SearchText {
                                    ? fmt::format("{} of orders that {} does not run: {}", plans,
                                                  aside.software, join(aside.orders, ", "))
                                    : fmt::format("{} with pipelines: {} has none", plans, aside.software);
-      out += wrapped_text(out.empty() ? "left aside       " : indent, indent, what);
+      out += labelled(out.empty() ? "left aside" : "", what);
     }
     return out;
   }
@@ -388,11 +384,14 @@ class SearchText {
 
 }  // namespace
 
+std::vector<RankedPlan> first_plans(std::vector<RankedPlan> plans, std::size_t most) {
+  if (plans.size() > most) plans.resize(most);
+  return plans;
+}
+
 std::vector<RankedPlan> listed_plans(const SearchAnswer& answer) {
   if (has_several_gpu_counts(answer)) return best_by_gpus(answer.plans, answer.result.ranked);
-  std::vector<RankedPlan> best = answer.result.ranked;
-  if (best.size() > answer.top) best.resize(answer.top);
-  return best;
+  return first_plans(answer.result.ranked, answer.top);
 }
 
 std::string render_text(const SearchAnswer& answer) {

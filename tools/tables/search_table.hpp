@@ -24,6 +24,9 @@ struct SearchAnswer {
   std::vector<OverlapTrial> overlaps = {};  // of the plans that are listed
 };
 
+// At most so many of them, from the first on.
+[[nodiscard]] std::vector<RankedPlan> first_plans(std::vector<RankedPlan> plans, std::size_t most);
+
 // The plans of the first table: the best, or of several numbers of GPUs the best of each.
 [[nodiscard]] std::vector<RankedPlan> listed_plans(const SearchAnswer& answer);
 

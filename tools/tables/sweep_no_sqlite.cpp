@@ -16,8 +16,4 @@ std::unique_ptr<RowSink> open_database(const DatabaseRequest& request, Diagnosti
   return nullptr;
 }
 
-bool has_sqlite() {
-  return false;
-}
-
 }  // namespace stagecraft

@@ -25,7 +25,7 @@ class RowSink {
   [[nodiscard]] virtual std::optional<std::string> finish() { return std::nullopt; }
 };
 
-// A line that grew by `append`: JSON or CSV into whatever it writes.
+// Writes one more line, of JSON or CSV. The reason when it cannot be written.
 using AppendLine = std::function<std::optional<std::string>(const std::string& line)>;
 [[nodiscard]] AppendLine to_stream(std::ostream& out);
 

@@ -152,8 +152,4 @@ std::unique_ptr<RowSink> open_database(const DatabaseRequest& request, Diagnosti
   return sink;
 }
 
-bool has_sqlite() {
-  return true;
-}
-
 }  // namespace stagecraft

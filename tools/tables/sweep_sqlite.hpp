@@ -31,6 +31,4 @@ void check_database(const DatabaseRequest& request, Diagnostics& diagnostics);
 [[nodiscard]] std::unique_ptr<RowSink> open_database(const DatabaseRequest& request,
                                                      Diagnostics& diagnostics);
 
-[[nodiscard]] bool has_sqlite();
-
 }  // namespace stagecraft

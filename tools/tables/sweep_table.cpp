@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <set>
+#include <span>
 
 #include "base/text.hpp"
 #include "base/yaml.hpp"
@@ -105,47 +106,58 @@ std::vector<std::size_t> SweepTable::telling() const {
   return columns;
 }
 
-std::string SweepTable::rows(const std::vector<const Entry*>& best) const {
-  const std::vector<std::size_t> columns = telling();
-  std::vector<std::string> titles, whole;
-  for (const std::size_t i : columns) titles.push_back(short_name(paths_[i]));
-  for (const std::size_t i : columns) whole.push_back(printable(paths_[i]));
-  if (std::set<std::string>(titles.begin(), titles.end()).size() < titles.size()) titles = whole;
-  const auto any = [&](auto has) {
+// The last names of the paths, and the whole paths where two names are equal.
+std::vector<std::string> SweepTable::titles(const std::vector<std::size_t>& columns) const {
+  std::vector<std::string> names, whole;
+  for (const std::size_t i : columns) {
+    names.push_back(short_name(paths_[i]));
+    whole.push_back(printable(paths_[i]));
+  }
+  return std::set<std::string>(names.begin(), names.end()).size() < names.size() ? whole : names;
+}
+
+std::vector<SweepTable::Figure> SweepTable::figures(const std::vector<const Entry*>& best) {
+  const auto any = [&](bool (*has)(const Entry&)) {
     return std::any_of(best.begin(), best.end(), [&](const Entry* entry) { return has(*entry); });
   };
-  const bool tokens = any([](const Entry& e) { return e.tokens_per_s > 0 && e.mfu > 0; });
-  const bool bytes = any([](const Entry& e) { return e.peak_bytes.value_or(0) > 0; });
-  const bool goodput = any([](const Entry& e) { return e.goodput.has_value(); });
-  std::vector<Align> aligns(titles.size(), Align::kLeft);
-  const auto column = [&](const char* title, bool shown, Align align = Align::kRight) {
-    if (!shown) return;
-    titles.emplace_back(title);
-    aligns.push_back(align);
-  };
-  column("iteration", true);
-  column("goodput", goodput);
-  column("tokens/s", tokens);
-  column("MFU", tokens);
-  column("bubble", true);
-  column("memory", bytes, Align::kLeft);
+  std::vector<Figure> all{{.title = "iteration", .cell = [](const Entry& e) { return reading(e.seconds); }}};
+  if (any([](const Entry& e) { return e.goodput.has_value(); }))
+    all.push_back({.title = "goodput", .cell = [](const Entry& e) -> std::string {
+                     return e.goodput ? fmt::format("{:.4g}/s", *e.goodput) : "–";
+                   }});
+  if (any([](const Entry& e) { return e.tokens_per_s > 0 && e.mfu > 0; })) {
+    all.push_back({.title = "tokens/s", .cell = [](const Entry& e) {
+                     return with_thousands(static_cast<std::int64_t>(e.tokens_per_s));
+                   }});
+    all.push_back({.title = "MFU", .cell = [](const Entry& e) { return percent(e.mfu); }});
+  }
+  all.push_back({.title = "bubble", .cell = [](const Entry& e) { return percent(e.bubble); }});
+  if (any([](const Entry& e) { return e.peak_bytes.value_or(0) > 0; }))
+    all.push_back({.title = "memory", .align = Align::kLeft, .cell = [](const Entry& e) {
+                     const Bytes peak(static_cast<std::int64_t>(e.peak_bytes.value_or(0)));
+                     return fmt::format("{} {}", human(peak), e.verdict);
+                   }});
+  return all;
+}
+
+std::string SweepTable::rows(const std::vector<const Entry*>& best) const {
+  const std::vector<std::size_t> columns = telling();
+  const std::vector<Figure> behind = figures(best);
+  std::vector<std::string> head = titles(columns);
+  std::vector<Align> aligns(head.size(), Align::kLeft);
+  for (const Figure& figure : behind) {
+    head.emplace_back(figure.title);
+    aligns.push_back(figure.align);
+  }
   TextTable table(aligns);
-  table.row(titles);
-  std::map<std::size_t, std::map<std::string, std::string>> values;
-  for (const std::size_t i : columns) values[i] = shown_values(i);
+  table.row(std::move(head));
+  std::vector<std::map<std::string, std::string>> values;
+  for (const std::size_t i : columns) values.push_back(shown_values(i));
   const std::size_t shown = verbose_ ? best.size() : std::min(best.size(), kBest);
-  for (std::size_t i = 0; i < shown; ++i) {
-    const Entry& entry = *best[i];
+  for (const Entry* entry : std::span(best).first(shown)) {
     std::vector<std::string> cells;
-    for (const std::size_t at : columns) cells.push_back(values[at].at(entry.values[at]));
-    cells.push_back(reading(entry.seconds));
-    if (goodput) cells.push_back(entry.goodput ? fmt::format("{:.4g}/s", *entry.goodput) : "–");
-    if (tokens) cells.push_back(with_thousands(static_cast<std::int64_t>(entry.tokens_per_s)));
-    if (tokens) cells.push_back(percent(entry.mfu));
-    cells.push_back(percent(entry.bubble));
-    if (bytes)
-      cells.push_back(fmt::format(
-          "{} {}", human(Bytes(static_cast<std::int64_t>(entry.peak_bytes.value_or(0)))), entry.verdict));
+    for (std::size_t i = 0; i < columns.size(); ++i) cells.push_back(values[i].at(entry->values[columns[i]]));
+    for (const Figure& figure : behind) cells.push_back(figure.cell(*entry));
     table.row(std::move(cells));
   }
   std::string out = table.str();

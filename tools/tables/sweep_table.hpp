@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/text.hpp"
 #include "tools/tables/sweep_sinks.hpp"
 
 namespace stagecraft {
@@ -29,7 +30,17 @@ class SweepTable : public RowSink {
     std::string verdict;
   };
 
+  // A column behind those that vary.
+  struct Figure {
+    const char* title;
+    Align align = Align::kRight;
+    std::string (*cell)(const Entry& entry);
+  };
+
   [[nodiscard]] std::vector<std::size_t> telling() const;
+  [[nodiscard]] std::vector<std::string> titles(const std::vector<std::size_t>& columns) const;
+  // Those that some of the points have.
+  [[nodiscard]] static std::vector<Figure> figures(const std::vector<const Entry*>& best);
   // The values of a path, and what the column shows of each.
   [[nodiscard]] std::map<std::string, std::string> shown_values(std::size_t path) const;
   [[nodiscard]] std::vector<const Entry*> ranked() const;

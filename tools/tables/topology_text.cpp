@@ -9,7 +9,6 @@
 #include <tuple>
 #include <utility>
 
-#include "base/json.hpp"
 #include "base/text.hpp"
 #include "formats/machine_fragment.hpp"
 #include "tools/tables/topology_view.hpp"
@@ -216,9 +215,9 @@ std::string whole_text(const Cluster& cluster, bool color) {
   const Bisection half = bisection(cluster);
   std::string out;
   if (half.first_gpus > 0)
-    out += fmt::format("{}  {} from the first {} GPUs to the others, over {} links\n",
-                       title("bisection", color), human(half.bandwidth), with_thousands(half.first_gpus),
-                       with_thousands(static_cast<std::int64_t>(half.cut.size())));
+    out += fmt::format("{}  {} from the first {} to the others, over {}\n", title("bisection", color),
+                       human(half.bandwidth), counted_thousands(half.first_gpus, "GPU"),
+                       counted_thousands(std::ssize(half.cut), "link"));
   const char* tier = sum.domains == sum.nodes ? "node" : "NVLink domain";
   if (sum.domains > 1)
     out += fmt::format(
@@ -226,36 +225,6 @@ std::string whole_text(const Cluster& cluster, bool color) {
         title("injection", color), human(sum.injection), title("ways", color),
         disjoint_ways(cluster, 0, sum.domains - 1), tier, tier, sum.domains - 1);
   return out;
-}
-
-void write_pairs(JsonWriter& json, const Cluster& cluster) {
-  const PairClasses pairs = pair_classes(cluster);
-  json.field("pairs_sampled", pairs.sampled).key("pairs").begin_array();
-  for (const PairClass& pair : pairs.classes)
-    json.begin_object()
-        .field("class", pair.name)
-        .field("pairs", pair.pairs)
-        .field("links", pair.links)
-        .field("switches", pair.switches)
-        .field("latency_s", pair.latency)
-        .field("bandwidth_bytes_per_s", pair.bandwidth.count())
-        .end_object();
-  json.end_array();
-}
-
-void write_axes(JsonWriter& json, const TopologyView& view) {
-  const AxisClasses axes = axis_classes(view.cluster, view.job, view.plan);
-  json.field("axes_sampled", axes.sampled).key("axes").begin_array();
-  for (const AxisClass& axis : axes.classes)
-    json.begin_object()
-        .field("axis", axis.axis)
-        .field("ranks", axis.degree)
-        .field("class", axis.name)
-        .field("share", axis.share)
-        .field("switches", axis.switches)
-        .field("bandwidth_bytes_per_s", axis.bandwidth.count())
-        .end_object();
-  json.end_array();
 }
 
 // Names of DOT: in quotes, which no name of ours holds.
@@ -308,7 +277,7 @@ std::string collapsed_dot(const Cluster& cluster) {
   for (const auto& [box, nodes] : boxes) {
     const auto& [switches, gpus] = box;
     const std::string name = quoted("node " + as_ranges(nodes));
-    out += fmt::format("  {} [label=\"node {}\\n{} GPUs each\"];\n", name, as_ranges(nodes), gpus);
+    out += fmt::format("  {} [label=\"node {}\\n{} each\"];\n", name, as_ranges(nodes), counted(gpus, "GPU"));
     for (const auto& [vertex, cables] : switches)
       out += fmt::format("  {} -- {} [label=\"{}\"];\n", name, vertex_name(cluster, vertex),
                          bundle_text(cables, static_cast<std::int64_t>(nodes.size())));
@@ -330,41 +299,6 @@ std::string render_topology_text(const TopologyView& view, bool color) {
   for (const auto& [shape, alike] : shapes.nodes) out += node_text(cluster, shape, alike, color);
   return out + fabric_text(cluster, shapes, color) + whole_text(cluster, color) + pairs_text(cluster, color) +
          axes_text(view, color);
-}
-
-std::string render_topology_json(const TopologyView& view) {
-  const Cluster& cluster = view.cluster;
-  const ClusterTotals sum = totals(cluster);
-  const Bisection half = bisection(cluster);
-  JsonWriter json;
-  json.begin_object()
-      .field("schema", "stagecraft.topology/1")
-      .field("scenario", view.scenario.source)
-      .field("nodes", sum.nodes);
-  json.key("nvlink_domains");
-  if (sum.domains != sum.nodes)
-    json.value(sum.domains);
-  else
-    json.null();  // each node for itself
-  json.field("gpus", sum.gpus)
-      .field("nics", sum.nics)
-      .field("switches", sum.switches)
-      .field("cables", sum.cables)
-      .field("injection_bytes_per_s", sum.injection.count());
-  json.key("bisection")
-      .begin_object()
-      .field("first_gpus", half.first_gpus)
-      .field("bandwidth_bytes_per_s", half.bandwidth.count())
-      .field("links", half.cut.size())
-      .end_object();
-  json.key("disjoint_ways");
-  if (sum.domains > 1)
-    json.value(disjoint_ways(cluster, 0, sum.domains - 1));
-  else
-    json.null();
-  write_pairs(json, cluster);
-  write_axes(json, view);
-  return json.end_object().str();
 }
 
 std::string render_topology_dot(const Cluster& cluster, bool full) {

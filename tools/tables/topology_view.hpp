@@ -48,8 +48,8 @@ struct TopologyView {
   const Cluster& job;  // what the job has of it: all, or the part where it is placed
   const ParallelPlan& plan;
 };
-[[nodiscard]] std::string render_topology_text(const TopologyView& request, bool color);
-[[nodiscard]] std::string render_topology_json(const TopologyView& request);
+[[nodiscard]] std::string render_topology_text(const TopologyView& view, bool color);
+[[nodiscard]] std::string render_topology_json(const TopologyView& view);
 // DOT. Nodes that hang on the same switches are one box, unless `full`: then every vertex is one.
 [[nodiscard]] std::string render_topology_dot(const Cluster& cluster, bool full);
 

@@ -29,7 +29,8 @@ std::string error_cell(const ErrorSummary& summary, const ErrorSummary& base) {
   constexpr double kMatters = 0.005;
   std::string text = fmt::format("{:.1f}", 100 * summary.mean_absolute);
   if (summary.mean_absolute - base.mean_absolute > kMatters) text = "**" + text + "**";
-  if (summary.rows < base.rows) text += fmt::format(" ({} rows)", summary.rows);
+  if (summary.rows < base.rows)
+    text += fmt::format(" ({})", counted(static_cast<std::int64_t>(summary.rows), "row"));
   return text;
 }
 
@@ -49,8 +50,7 @@ std::string ablation_page(const std::vector<AblationRow>& rows, const std::vecto
   for (const PublishedSet& set : sets) head.push_back(set.name);
   std::string out =
       "\n## Ablation\n\nMAPE in % with one effect taken away and nothing fitted again; in bold what costs a "
-      "set more "
-      "than half a point. A set can gain\nwhere two errors cancel. What is changed is in "
+      "set more than half a point. A set can gain\nwhere two errors cancel. What is changed is in "
       "`calibrate/validation/scoring/ablations.yaml`.\n\n" +
       markdown_head(head);
   for (const AblationRow& row : rows) {

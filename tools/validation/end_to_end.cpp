@@ -181,15 +181,11 @@ std::string end_to_end_page(const std::vector<ProfileFit>& fits) {
   return "\n## Sources left out\n\nThe constants that were fitted on whole iterations, fitted again on all "
          "rows of the sources that determined them (each of equal weight, within their\nplausible range), "
          "then on the rows of all the others: what to expect of a source never seen. Held-out sources take "
-         "no "
-         "part. A constant that only one source knows (its\nsite, "
-         "its "
-         "attention kernel) falls back on its start when that source is left out. `left out` starts from the "
-         "constants in use, which have\nseen the rows that are left out: it is kind. `from the middles` "
-         "starts in "
-         "the middle of each plausible range, and of a site from what\na fabric has of which nothing is "
-         "known, "
-         "and no step of it has seen the source; one value then serves all fabrics.\n\n" +
+         "no part. A constant that only one source knows (its\nsite, its attention kernel) falls back on its "
+         "start when that source is left out. `left out` starts from the constants in use, which have\nseen "
+         "the rows that are left out: it is kind. `from the middles` starts in the middle of each plausible "
+         "range, and of a site from what\na fabric has of which nothing is known, and no step of it has seen "
+         "the source; one value then serves all fabrics.\n\n" +
          sources + "\n" + constants;
 }
 

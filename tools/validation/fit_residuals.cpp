@@ -94,10 +94,10 @@ std::string residuals_text(const std::vector<ProfileResiduals>& profiles) {
   std::string out;
   for (const ProfileResiduals& profile : profiles) {
     out += profile.rows > 0
-               ? fmt::format("{}   {} rows: {} inside, median width {}; each set left out: {}, {}\n",
-                             profile.profile, profile.rows, percent(profile.now.share),
-                             percent(profile.now.median_width), percent(profile.left_out.share),
-                             percent(profile.left_out.median_width))
+               ? fmt::format("{}   {}: {} inside, median width {}; each set left out: {}, {}\n",
+                             profile.profile, counted(static_cast<std::int64_t>(profile.rows), "row"),
+                             percent(profile.now.share), percent(profile.now.median_width),
+                             percent(profile.left_out.share), percent(profile.left_out.median_width))
                : fmt::format("{}   no rows, as {}\n", profile.profile, profile.of);
     TextTable table({Align::kLeft, Align::kRight, Align::kLeft});
     for (std::size_t i = 0; i < kOpFamilyCount; ++i) {

@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "base/wrapped_text.hpp"
 #include "sim/simulate.hpp"
+#include "tools/validation/render.hpp"
 #include "tools/validation/row_table.hpp"
 
 namespace stagecraft {
@@ -27,10 +28,9 @@ Bytes figure_of(const StageMemory& stage, MemoryFigure figure) {
   return stage.peak();
 }
 
-Bytes figure_of(const MemoryLedger& ledger, const PublishedSet& set) {
-  const MemoryFigure figure = set.memory_figure.value_or(MemoryFigure::kDevice);
-  if (set.memory_rank == MemoryRank::kFirst) return figure_of(ledger.stages.front(), figure);
-  if (set.memory_rank == MemoryRank::kLast) return figure_of(ledger.stages.back(), figure);
+Bytes figure_of(const MemoryLedger& ledger, MemoryFigure figure, MemoryRank rank) {
+  if (rank == MemoryRank::kFirst) return figure_of(ledger.stages.front(), figure);
+  if (rank == MemoryRank::kLast) return figure_of(ledger.stages.back(), figure);
   Bytes most{};
   for (const StageMemory& stage : ledger.stages) most = std::max(most, figure_of(stage, figure));
   return most;
@@ -41,8 +41,8 @@ std::string gib(Bytes size) {
   return fmt::format("{:.2f}", size / 1_GiB);
 }
 
-std::string_view figure_name(const PublishedSet& set) {
-  return kMemoryFigureNames[static_cast<std::size_t>(set.memory_figure.value_or(MemoryFigure::kDevice))];
+std::string_view figure_name(const MemoryScores& scores) {
+  return kMemoryFigureNames[static_cast<std::size_t>(scores.figure)];
 }
 
 // A run ended as the verdict says, or else the verdict is wrong or the card was nearly full.
@@ -88,25 +88,24 @@ int MemoryScores::wrong_verdicts() const {
 
 MemoryScores score_memory(const PublishedSet& set, Library& library) {
   constexpr double kGiB = 1 << 30;
-  MemoryScores scores{.set = &set, .rows = {}, .skipped = {}};
-  for (const PublishedRow& row : set.rows) {
+  MemoryScores scores{.name = set.name,
+                      .title = set.title,
+                      .figure = set.memory_figure.value_or(MemoryFigure::kDevice),
+                      .rows = {},
+                      .skipped = {}};
+  for (const LoadedRow& loaded : load_rows(set, library)) {
+    const PublishedRow& row = *loaded.row;
     const bool ran = row.memory_gib || row.iteration_seconds || row.tokens_per_s_per_gpu;
     if (!ran && !row.out_of_memory) continue;
-    if (!row.skip.empty()) {
-      scores.skipped.emplace_back(row.id, row.skip);
+    if (!loaded.scenario) {
+      scores.skipped.push_back({row.id, loaded.refused});
       continue;
     }
-    Diagnostics diagnostics;
-    const std::optional<Scenario> scenario = read_scenario(row.scenario, row.id, {}, library, diagnostics);
-    if (!scenario || !prepare(*scenario, diagnostics)) {
-      scores.skipped.emplace_back(row.id, first_reason(diagnostics));
-      continue;
-    }
-    const MemoryLedger ledger = memory_of(*scenario);
-    if (scenario->profile) scores.profile_hashes.push_back(scenario->profile->hash);
+    const MemoryLedger ledger = memory_of(*loaded.scenario);
+    if (loaded.scenario->profile) scores.profile_hashes.push_back(loaded.scenario->profile->hash);
     scores.rows.push_back(
         {.id = row.id,
-         .predicted = figure_of(ledger, set),
+         .predicted = figure_of(ledger, scores.figure, set.memory_rank),
          .measured = row.memory_gib ? std::optional(to_bytes(*row.memory_gib * kGiB)) : std::nullopt,
          .verdict = ledger.verdict(),
          .out_of_memory = row.out_of_memory.value_or(false),
@@ -116,8 +115,8 @@ MemoryScores score_memory(const PublishedSet& set, Library& library) {
 }
 
 void print_memory_text(const MemoryScores& scores, bool quiet, std::ostream& out) {
-  out << wrapped_text(scores.set->name + "   ", "  ", scores.set->title)
-      << fmt::format("  memory: {}, in GiB\n", figure_name(*scores.set));
+  out << wrapped_text(scores.name + "   ", "  ", scores.title)
+      << fmt::format("  memory: {}, in GiB\n", figure_name(scores));
   if (!quiet) {
     RowTable table{.longest_name = 25,
                    .aligns = {Align::kRight, Align::kRight, Align::kRight, Align::kLeft},
@@ -125,8 +124,7 @@ void print_memory_text(const MemoryScores& scores, bool quiet, std::ostream& out
     for (const MemoryScore& row : scores.rows) {
       table.names.push_back(row.id);
       table.figures.push_back({gib(row.predicted), row.measured ? gib(*row.measured) : "-",
-                               row.error() ? fmt::format("{:+.1f} %", *row.error() * 100) : "-",
-                               verdict_text(row)});
+                               row.error() ? signed_percent(*row.error()) : "-", verdict_text(row)});
     }
     out << table.str();
     for (const auto& [id, reason] : scores.skipped)
@@ -134,21 +132,22 @@ void print_memory_text(const MemoryScores& scores, bool quiet, std::ostream& out
   }
   if (const ErrorSummary summary = scores.summary(); summary.rows > 0) {
     const MemoryScore& worst = scores.rows[summary.worst];
-    out << wrapped_text("  ", "    ",
-                        fmt::format("{} figures: MAPE {}, bias {:+.1f} %, median {}, worst {} ({:+.1f} %)",
-                                    summary.rows, percent(summary.mean_absolute), summary.bias * 100,
-                                    percent(summary.median_absolute), worst.id, *worst.error() * 100));
+    out << wrapped_text(
+        "  ", "    ",
+        fmt::format("{}: {}, worst {} ({})", counted(static_cast<std::int64_t>(summary.rows), "figure"),
+                    errors_text(summary), worst.id, signed_percent(*worst.error())));
   }
-  out << fmt::format("  {} verdicts, {} wrong\n\n", scores.rows.size(), scores.wrong_verdicts());
+  out << fmt::format("  {}, {} wrong\n\n", counted(std::ssize(scores.rows), "verdict"),
+                     scores.wrong_verdicts());
 }
 
 std::string memory_json(const MemoryScores& scores) {
   JsonWriter json;
   json.begin_object()
       .field("schema", "stagecraft.validation/1")
-      .field("set", scores.set->name)
+      .field("set", scores.name)
       .field("quantity", "memory")
-      .field("figure", figure_name(*scores.set));
+      .field("figure", figure_name(scores));
   const ErrorSummary summary = scores.summary();
   json.field("rows_scored", summary.rows)
       .field("mape", summary.mean_absolute)
@@ -166,12 +165,9 @@ std::string memory_json(const MemoryScores& scores) {
     if (row.measured) json.field("measured_bytes", *row.measured).field("error", *row.error());
     json.field("ran_out_of_memory", row.out_of_memory).end_object();
   }
-  json.end_array().key("skipped").begin_array();
-  for (const auto& [id, reason] : scores.skipped) {
-    json.begin_object().field("id", id).field("reason", reason).end_object();
-  }
-  json.end_array().end_object();
-  return json.str();
+  json.end_array();
+  write_skipped(scores.skipped, json);
+  return json.end_object().str();
 }
 
 }  // namespace stagecraft

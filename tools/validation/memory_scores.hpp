@@ -14,6 +14,7 @@
 #include "sim/lower/memory_ledger.hpp"
 #include "sim/scenario/library.hpp"
 #include "tools/validation/published.hpp"
+#include "tools/validation/score.hpp"
 
 namespace stagecraft {
 
@@ -31,10 +32,11 @@ struct MemoryScore {
 };
 
 struct MemoryScores {
-  const PublishedSet* set = nullptr;
+  std::string name, title;  // of the set
+  MemoryFigure figure = MemoryFigure::kDevice;
   std::vector<MemoryScore> rows;
-  std::vector<std::pair<std::string, std::string>> skipped;  // row, reason
-  std::vector<std::string> profile_hashes{};                 // of each scored row
+  std::vector<SkippedRow> skipped;
+  std::vector<std::string> profile_hashes{};  // of each scored row
 
   [[nodiscard]] ErrorSummary summary() const;  // of the rows with a figure; `worst` is a place in `rows`
   [[nodiscard]] int wrong_verdicts() const;

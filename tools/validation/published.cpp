@@ -352,10 +352,4 @@ std::optional<PublishedSet> load_published(const std::filesystem::path& file, co
   return set;
 }
 
-std::string first_reason(const Diagnostics& diagnostics) {
-  const std::vector<Diagnostic> sorted = diagnostics.sorted();
-  const Diagnostic* error = first_error(sorted);
-  return error == nullptr ? "refused" : one_line(*error);
-}
-
 }  // namespace stagecraft

@@ -62,7 +62,4 @@ using SetFabrics = std::map<std::string, std::string>;
 [[nodiscard]] std::optional<PublishedSet> load_published(const std::filesystem::path& file,
                                                          const SetFabrics& fabrics, Diagnostics& diagnostics);
 
-// Why a row was skipped: "parallelism.tensor: 6 does not divide …", of the first error.
-[[nodiscard]] std::string first_reason(const Diagnostics& diagnostics);
-
 }  // namespace stagecraft

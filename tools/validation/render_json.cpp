@@ -2,7 +2,6 @@
 #include <cmath>
 #include <string>
 
-#include "base/json.hpp"
 #include "tools/validation/render.hpp"
 
 namespace stagecraft {
@@ -18,11 +17,8 @@ void write_rows(const SetScore& score, JsonWriter& json) {
     for (std::size_t i = 0; i < kOpFamilyCount; ++i) json.field(kOpFamilyNames[i], row.shares[i]);
     json.end_object().end_object();
   }
-  json.end_array().key("skipped").begin_array();
-  for (const SkippedRow& row : score.skipped) {
-    json.begin_object().field("id", row.id).field("reason", row.reason).end_object();
-  }
   json.end_array();
+  write_skipped(score.skipped, json);
 }
 
 void write_comparison(const SetScore& score, const ScoreData& data, JsonWriter& json) {
@@ -81,6 +77,13 @@ void write_errors(const char* key, const SomeErrors& errors, JsonWriter& json) {
 }
 
 }  // namespace
+
+void write_skipped(const std::vector<SkippedRow>& rows, JsonWriter& json) {
+  json.key("skipped").begin_array();
+  for (const SkippedRow& row : rows)
+    json.begin_object().field("id", row.id).field("reason", row.reason).end_object();
+  json.end_array();
+}
 
 std::string set_json(const SetScore& score, const ScoreData& data, RenderOptions options) {
   const ErrorSummary summary = score.summary();

@@ -129,20 +129,16 @@ std::string validation_page(const std::vector<SetScore>& scores, const ScoreData
   const PooledIntervals pooled = pool_intervals(scores);
   std::string out =
       "# Predicted against measured\n\nWritten by `tools/validation-page`; a test compares it with what the "
-      "program says. "
-      "Errors are predicted / measured - 1 in\nseconds per iteration; what they teach is in "
-      "[accuracy.md](accuracy.md). "
-      "Rank: Spearman's correlation of GPU-seconds per token within one model\non one number of GPUs. Null "
-      "model: all "
-      "hardware FLOPs at one rate, the median fit on the very rows scored. Others: figures that "
-      "their\nauthors published, "
-      "or the seconds that the rows print. Intervals: 90 %, from the residuals of the profile.\n\n";
+      "program says. Errors are predicted / measured - 1 in\nseconds per iteration; what they teach is in "
+      "[accuracy.md](accuracy.md). Rank: Spearman's correlation of GPU-seconds per token within one "
+      "model\non one number of GPUs. Null model: all hardware FLOPs at one rate, the median fit on the very "
+      "rows scored. Others: figures that their\nauthors published, or the seconds that the rows print. "
+      "Intervals: 90 %, from the residuals of the profile.\n\n";
   out += overview(scores, data);
   out += fmt::format(
       "\nAll rows together: {} of the measurements lie inside their 90 % interval, whose median width is {} "
-      "of the "
-      "prediction. With each\nset's interval made from the residuals of the other sets of its profile: {} "
-      "and {}.\n",
+      "of the prediction. With each\nset's interval made from the residuals of the other sets of its "
+      "profile: {} and {}.\n",
       percent(pooled.now.share), percent(pooled.now.median_width), percent(pooled.left_out.share),
       percent(pooled.left_out.median_width));
   out += "\n## Ratios\n\nOf two rows that differ in nothing else: what both have wrong cancels.\n\n" +
@@ -151,10 +147,8 @@ std::string validation_page(const std::vector<SetScore>& scores, const ScoreData
   out += "\n## Others\n\n" + peers_table(scores, data);
   out +=
       "\n## Where errors come from\n\nBy how much longer each family of operations really takes than "
-      "predicted, in %, "
-      "with its standard error (ridge regression of the\nrows' errors on their shares of time; prior 0 ± "
-      "30); last, what "
-      "this explains of the squared errors and what is left a row.\n\n" +
+      "predicted, in %, with its standard error (ridge regression of the\nrows' errors on their shares of "
+      "time; prior 0 ± 30); last, what this explains of the squared errors and what is left a row.\n\n" +
       attribution_table(scores);
   out += "\n## Rows\n";
   for (const SetScore& score : scores) out += set_section(score);

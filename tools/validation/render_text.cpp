@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <ostream>
 #include <string>
@@ -11,7 +10,6 @@
 
 #include "base/text.hpp"
 #include "base/wrapped_text.hpp"
-#include "calibrate/samples/statistics.hpp"
 #include "tools/validation/render.hpp"
 #include "tools/validation/row_table.hpp"
 
@@ -46,7 +44,7 @@ std::string peers_text(const SetScore& score, const ScoreData& data) {
   std::string text;
   for (const PeerScore& peer : peers_of(score, data))
     text += fmt::format(", {} {}{}", peer.tool, percent(peer.mean_absolute),
-                        peer.rows > 0 ? fmt::format(" on {} rows", peer.rows) : "");
+                        peer.rows > 0 ? " on " + counted(static_cast<std::int64_t>(peer.rows), "row") : "");
   return text;
 }
 
@@ -65,11 +63,11 @@ void print_comparison(const SetScore& score, const ScoreData& data, std::ostream
   out << fmt::format("  90 % intervals: {} of the rows inside (* outside), median width {}\n",
                      percent(score.coverage(), 0), percent(score.median_width()));
   const FittedCount fitted = fitted_constants_of(score, data);
-  print_sentence(
-      fmt::format("profile {}: {} constants fitted on whole iterations{}, {}", score.profile, fitted.profile,
-                  fitted.site > 0 ? fmt::format(", {} more of this site", fitted.site) : "",
-                  fitted.on_this_set ? "some on these rows" : "none on these rows (held out)"),
-      out);
+  print_sentence(fmt::format("profile {}: {} fitted on whole iterations{}, {}", score.profile,
+                             counted(fitted.profile, "constant"),
+                             fitted.site > 0 ? fmt::format(", {} more of this site", fitted.site) : "",
+                             fitted.on_this_set ? "some on these rows" : "none on these rows (held out)"),
+                 out);
 }
 
 void print_ratios(const SetScore& score, std::ostream& out) {
@@ -110,69 +108,9 @@ std::string signed_percent(double share) {
   return fmt::format("{:+.1f} %", share * 100);
 }
 
-std::vector<PeerScore> peers_of(const SetScore& score, const ScoreData& data) {
-  std::vector<PeerScore> peers = score.peers();
-  const auto printed = data.peers.find(score.name);
-  const auto proper_name = [&](const std::string& key) {  // rows name tools in small letters
-    if (printed == data.peers.end()) return key;
-    for (const PeerScore& peer : printed->second)
-      if (edit_distance(peer.tool, key) == 0) return peer.tool;
-    return key;
-  };
-  for (PeerScore& peer : peers) peer.tool = proper_name(peer.tool);
-  if (printed != data.peers.end()) peers.insert(peers.end(), printed->second.begin(), printed->second.end());
-  return peers;
-}
-
-FittedCount fitted_constants_of(const SetScore& score, const ScoreData& data) {
-  FittedCount count;
-  const auto constants = data.constants.find(score.profile);
-  if (constants == data.constants.end()) return count;
-  for (const FittedConstant& constant : constants->second) {
-    const bool here = constant.is_fitted_on(score.name);
-    if (!constant.site) ++count.profile;
-    if (constant.site && here) ++count.site;
-    count.on_this_set = count.on_this_set || here;
-  }
-  return count;
-}
-
-ErrorsByFit errors_by_fit(const std::vector<SetScore>& scores, const ScoreData& data) {
-  ErrorsByFit errors;
-  for (const SetScore& score : scores) {
-    if (score.rows.empty()) continue;
-    SomeErrors& some = fitted_constants_of(score, data).on_this_set ? errors.fitted : errors.held_out;
-    const std::vector<double> rows = score.errors();
-    some.rows.insert(some.rows.end(), rows.begin(), rows.end());
-    ++some.sets;
-  }
-  return errors;
-}
-
-PooledIntervals pool_intervals(const std::vector<SetScore>& scores) {
-  std::vector<double> widths, left_widths;
-  double inside = 0, left_inside = 0, rows = 0;
-  std::map<std::string, std::vector<ResidualRow>> by_profile;
-  int source = 0;
-  for (const SetScore& score : scores) {
-    for (const ScoredRow& row : score.rows) {
-      inside += row.covered() ? 1 : 0;
-      widths.push_back(row.relative_width());
-      ++rows;
-    }
-    for (const ResidualRow& row : residual_rows(score, source)) by_profile[score.profile].push_back(row);
-    ++source;
-  }
-  if (rows == 0) return {};
-  double left_width = 0;
-  for (const auto& [profile, of_profile] : by_profile) {
-    const Coverage left = coverage_left_out(of_profile, assumed_residuals());
-    const double weight = static_cast<double>(of_profile.size()) / rows;
-    left_inside += left.share * weight;
-    left_width += left.median_width * weight;
-  }
-  return {.now = {.share = inside / rows, .median_width = median(widths)},
-          .left_out = {.share = left_inside, .median_width = left_width}};
+std::string errors_text(const ErrorSummary& summary) {
+  return fmt::format("MAPE {}, bias {}, median {}", percent(summary.mean_absolute),
+                     signed_percent(summary.bias), percent(summary.median_absolute));
 }
 
 void print_set_text(const SetScore& score, const ScoreData& data, RenderOptions options, std::ostream& out) {
@@ -186,10 +124,8 @@ void print_set_text(const SetScore& score, const ScoreData& data, RenderOptions 
   }
   const ErrorSummary summary = score.summary();
   const ScoredRow& worst = score.rows[summary.worst];
-  print_sentence(fmt::format("{}: MAPE {}, bias {}, median {}, worst {} ({})",
-                             counted(static_cast<std::int64_t>(summary.rows), "row"),
-                             percent(summary.mean_absolute), signed_percent(summary.bias),
-                             percent(summary.median_absolute), worst.id, signed_percent(worst.error())),
+  print_sentence(fmt::format("{}: {}, worst {} ({})", counted(static_cast<std::int64_t>(summary.rows), "row"),
+                             errors_text(summary), worst.id, signed_percent(worst.error())),
                  out);
   print_comparison(score, data, out);
   print_ratios(score, out);
@@ -203,12 +139,9 @@ void print_pooled_text(const PooledIntervals& pooled, const ErrorsByFit& errors,
   for (const auto& [name, some] :
        {std::pair{"constants fitted on them", &errors.fitted}, {"held out", &errors.held_out}}) {
     if (some->rows.empty()) continue;
-    const ErrorSummary summary = summarise(some->rows);
-    out << fmt::format("{}: {}, {}: MAPE {}, bias {}, median {}\n", name,
-                       counted(static_cast<std::int64_t>(some->sets), "set"),
+    out << fmt::format("{}: {}, {}: {}\n", name, counted(static_cast<std::int64_t>(some->sets), "set"),
                        counted(static_cast<std::int64_t>(some->rows.size()), "row"),
-                       percent(summary.mean_absolute), signed_percent(summary.bias),
-                       percent(summary.median_absolute));
+                       errors_text(summarise(some->rows)));
   }
   out << wrapped_text("90 % intervals of all rows: ", "  ",
                       fmt::format("{} inside, median width {}; by residuals of the other sets {}, {}",

@@ -6,7 +6,9 @@
 #include <string_view>
 
 namespace stagecraft {
+namespace {
 
+// What they begin with, up to a '_'; empty of none.
 std::string shared_begin(const std::vector<std::string>& names) {
   if (names.empty()) return {};
   std::string begin = names.front();
@@ -14,6 +16,8 @@ std::string shared_begin(const std::vector<std::string>& names) {
     begin.resize(static_cast<std::size_t>(std::ranges::mismatch(begin, name).in1 - begin.begin()));
   return begin.substr(0, begin.rfind('_') + 1);
 }
+
+}  // namespace
 
 std::string RowTable::str() const {
   const auto is_long = [&](const std::string& name) { return name.size() > longest_name; };

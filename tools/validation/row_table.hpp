@@ -23,7 +23,4 @@ struct RowTable {
   [[nodiscard]] std::string str() const;
 };
 
-// What they begin with, up to a '_'; empty of none.
-[[nodiscard]] std::string shared_begin(const std::vector<std::string>& names);
-
 }  // namespace stagecraft

@@ -12,6 +12,13 @@
 namespace stagecraft {
 namespace {
 
+// Why a row is skipped: "parallelism.tensor: 6 does not divide …", of the first error.
+std::string refusal_of(const Diagnostics& diagnostics) {
+  const std::vector<Diagnostic> sorted = diagnostics.sorted();
+  const Diagnostic* error = first_error(sorted);
+  return error == nullptr ? "refused" : one_line(*error);
+}
+
 // Seconds per iteration as measured; throughput is inverted.
 std::optional<double> measured_seconds(const PublishedRow& row, const Report& report) {
   if (row.iteration_seconds) return row.iteration_seconds;
@@ -175,7 +182,7 @@ std::vector<LoadedRow> load_rows(const PublishedSet& set, Library& library,
     out.scenario = read_scenario(tree, row.id, {}, library, diagnostics);
     if (!out.scenario || !prepare(*out.scenario, diagnostics)) {
       out.scenario.reset();
-      out.refused = first_reason(diagnostics);
+      out.refused = refusal_of(diagnostics);
     }
   }
   return loaded;
@@ -234,6 +241,32 @@ std::vector<ResidualRow> residual_rows(const SetScore& score, int source) {
     rows.push_back(
         {.shares = row.shares, .log_error = std::log(row.measured / row.predicted), .source = source});
   return rows;
+}
+
+PooledIntervals pool_intervals(const std::vector<SetScore>& scores) {
+  std::vector<double> widths;
+  double inside = 0, left_inside = 0, rows = 0;
+  std::map<std::string, std::vector<ResidualRow>> by_profile;
+  int source = 0;
+  for (const SetScore& score : scores) {
+    for (const ScoredRow& row : score.rows) {
+      inside += row.covered() ? 1 : 0;
+      widths.push_back(row.relative_width());
+      ++rows;
+    }
+    for (const ResidualRow& row : residual_rows(score, source)) by_profile[score.profile].push_back(row);
+    ++source;
+  }
+  if (rows == 0) return {};
+  double left_width = 0;
+  for (const auto& [profile, of_profile] : by_profile) {
+    const Coverage left = coverage_left_out(of_profile, assumed_residuals());
+    const double weight = static_cast<double>(of_profile.size()) / rows;
+    left_inside += left.share * weight;
+    left_width += left.median_width * weight;
+  }
+  return {.now = {.share = inside / rows, .median_width = median(widths)},
+          .left_out = {.share = left_inside, .median_width = left_width}};
 }
 
 }  // namespace stagecraft

@@ -87,4 +87,43 @@ ScoreData load_score_data(const DataDirectory& data, Diagnostics& diagnostics) {
   return out;
 }
 
+std::vector<PeerScore> peers_of(const SetScore& score, const ScoreData& data) {
+  std::vector<PeerScore> peers = score.peers();
+  const auto printed = data.peers.find(score.name);
+  const auto proper_name = [&](const std::string& key) {  // rows name tools in small letters
+    if (printed == data.peers.end()) return key;
+    for (const PeerScore& peer : printed->second)
+      if (edit_distance(peer.tool, key) == 0) return peer.tool;
+    return key;
+  };
+  for (PeerScore& peer : peers) peer.tool = proper_name(peer.tool);
+  if (printed != data.peers.end()) peers.insert(peers.end(), printed->second.begin(), printed->second.end());
+  return peers;
+}
+
+FittedCount fitted_constants_of(const SetScore& score, const ScoreData& data) {
+  FittedCount count;
+  const auto constants = data.constants.find(score.profile);
+  if (constants == data.constants.end()) return count;
+  for (const FittedConstant& constant : constants->second) {
+    const bool here = constant.is_fitted_on(score.name);
+    if (!constant.site) ++count.profile;
+    if (constant.site && here) ++count.site;
+    count.on_this_set = count.on_this_set || here;
+  }
+  return count;
+}
+
+ErrorsByFit errors_by_fit(const std::vector<SetScore>& scores, const ScoreData& data) {
+  ErrorsByFit errors;
+  for (const SetScore& score : scores) {
+    if (score.rows.empty()) continue;
+    SomeErrors& some = fitted_constants_of(score, data).on_this_set ? errors.fitted : errors.held_out;
+    const std::vector<double> rows = score.errors();
+    some.rows.insert(some.rows.end(), rows.begin(), rows.end());
+    ++some.sets;
+  }
+  return errors;
+}
+
 }  // namespace stagecraft

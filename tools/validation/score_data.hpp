@@ -1,8 +1,9 @@
 // What scoring knows beside the sets (calibrate/validation/scoring/): other tools' figures, the constants
-// that were fitted on whole iterations, and what an ablation switches off.
+// that were fitted on whole iterations, and what an ablation switches off. And what that says of their scores.
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 #include <map>
 #include <optional>
 #include <string>
@@ -50,5 +51,24 @@ struct ScoreData {
 
 // Mistakes go to `diagnostics`.
 [[nodiscard]] ScoreData load_score_data(const DataDirectory& data, Diagnostics& diagnostics);
+
+// The peers of one set: those of the rows, then those that are only printed.
+[[nodiscard]] std::vector<PeerScore> peers_of(const SetScore& score, const ScoreData& data);
+// Constants that were fitted on whole iterations: of its profile, and of its site.
+struct FittedCount {
+  int profile = 0, site = 0;
+  bool on_this_set = false;  // some of them
+};
+[[nodiscard]] FittedCount fitted_constants_of(const SetScore& score, const ScoreData& data);
+
+// Errors of the sets on which constants of their profile were fitted, and of those that no fit has seen.
+struct SomeErrors {
+  std::size_t sets = 0;
+  std::vector<double> rows = {};
+};
+struct ErrorsByFit {
+  SomeErrors fitted, held_out;
+};
+[[nodiscard]] ErrorsByFit errors_by_fit(const std::vector<SetScore>& scores, const ScoreData& data);
 
 }  // namespace stagecraft
