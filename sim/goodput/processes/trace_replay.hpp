@@ -55,8 +55,6 @@ class Membership : public Process {
 
   void start() override { next(); }
   void fire(const Event& event) override;
-  void back(int, Duration) override {}
-  void failed(int, Duration) override {}
 
  private:
   void next();
@@ -89,8 +87,6 @@ class Counts : public Process {
 
   void start() override { next(); }
   void fire(const Event& event) override;
-  void back(int, Duration) override {}
-  void failed(int, Duration) override {}
 
  private:
   void next();
@@ -113,8 +109,6 @@ class Faults : public Process {
 
   void start() override;
   void fire(const Event& event) override;
-  void back(int, Duration) override {}
-  void failed(int, Duration) override {}
 
  private:
   struct Open {
