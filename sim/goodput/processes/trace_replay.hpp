@@ -49,9 +49,8 @@ struct PlayedCount {
 // for all of them. Otherwise a new node takes the first free place.
 class Membership : public Process {
  public:
-  // names: how many nodes the rows know.
-  Membership(int process, std::vector<PlayedRow> rows, std::size_t names, Fleet& fleet);
-  void creation(Duration time) { creation_ = time; }
+  // names: how many nodes the rows know; creation: from an addition until the node is usable.
+  Membership(int process, std::vector<PlayedRow> rows, std::size_t names, Duration creation, Fleet& fleet);
 
   void start() override { next(); }
   void fire(const Event& event) override;
@@ -65,8 +64,8 @@ class Membership : public Process {
 
   int process_;
   std::vector<PlayedRow> rows_;
+  Duration creation_;
   Fleet& fleet_;
-  Duration creation_{};
   std::size_t at_ = 0;
   Duration now_{};
   bool own_places_;
