@@ -217,7 +217,7 @@ void Job::spend(Phase phase, Duration time) {
     account_[bucket_of(phase)] += time;
     if (down_since_) account_.causes[static_cast<std::size_t>(cause_)].down += time;
   }
-  const int up = static_cast<int>(machines_.in_order().size());
+  const int up = machines_.up_count();
   account_.idle_node_seconds += to_seconds(time) * std::max(0, up - held_);
   account_.down_node_seconds += to_seconds(time) * (machines_.count() - up);
   now_ += time;
@@ -481,8 +481,7 @@ void Job::make_plan(Occasion occasion) {
                                .corrupted = corrupted_since_.has_value()};
   Plan plan = policy_.plan(situation);
   policy_factor_ = 1;
-  const bool stops = !plan.step || plan.wait + plan.reconfigure + plan.state_transfer > Duration::zero() ||
-                     state_ == State::kHanging;
+  const bool stops = !plan.step || plan.stall() > Duration::zero() || state_ == State::kHanging;
   if (stops && borne_ != nullptr) count_failure(*borne_);
   if (plan.undo == Undo::kToCheckpoint || corrupted_since_) go_back(source);
   plan_soon_ = checkpoint_soon_ = false;

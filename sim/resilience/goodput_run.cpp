@@ -184,12 +184,12 @@ GoodputRun run_goodput(GoodputJob& job, const FailureSpec& spec, const GoodputRu
 int most_nodes(const FailureSpec& spec, const GoodputSetup& setup, std::uint64_t seed) {
   const History history = history_of(as_the_job_sees_it(spec), setup.nodes, seed, 0, setup.spares);
   Machines machines(history.nodes, history.all_up_at_start);
-  std::size_t most = machines.in_order().size();
+  int most = machines.up_count();
   for (const Incident& incident : history.incidents) {
     machines.apply(incident);
-    most = std::max(most, machines.in_order().size());
+    most = std::max(most, machines.up_count());
   }
-  return static_cast<int>(most);
+  return most;
 }
 
 }  // namespace stagecraft

@@ -123,24 +123,13 @@ Plan Bamboo::go_on(const Situation& situation) const {
     // Skips places that a shadow has taken over.
     if (place_[as_index(node)] == place) plan.step->nodes.push_back(node);
   }
-  plan.review = next_due(situation);
+  plan.review = situation.machines.until_next_due(situation.now);
   return plan;
-}
-
-std::optional<Duration> Bamboo::next_due(const Situation& situation) {
-  std::optional<Duration> next;
-  for (const int node : situation.machines.in_order()) {
-    const Duration due = situation.machines.due(node);
-    if (due > situation.now) next = std::min(next.value_or(Duration::max()), due - situation.now);
-  }
-  return next;
 }
 
 Plan Bamboo::rendezvous(const Situation& situation) {
   const Machines& machines = situation.machines;
-  std::vector<Duration> dues;
-  for (const int node : machines.in_order()) dues.push_back(std::max(machines.due(node), situation.now));
-  std::sort(dues.begin(), dues.end());
+  const std::vector<Duration> dues = machines.dues(situation.now);
   // Plans with the present nodes; where they are too few, with the next nodes to arrive.
   const int there =
       static_cast<int>(std::upper_bound(dues.begin(), dues.end(), situation.now) - dues.begin());
@@ -169,11 +158,11 @@ Plan Bamboo::rendezvous(const Situation& situation) {
     plan.state_transfer = !survives ? situation.load : moves ? spec_.peer_transfer : Duration{};
   }
   started_ = true;
-  const Duration stall = plan.wait + plan.reconfigure + plan.state_transfer;
-  training_since_ = situation.now + stall;
+  training_since_ = situation.now + plan.stall();
   plan.step = StepPlan{.duration = step_.duration, .samples = step_.samples, .nodes = holder_};
-  plan.review = stall > Duration{} ? Duration{} : next_due(situation);  // who came during the stall
-  if (pipelines_ == spec_.pipelines) plan.review.reset();
+  if (pipelines_ == spec_.pipelines) return plan;
+  // Reviews nodes that arrived during the stall, and nodes still in creation.
+  plan.review = plan.stall() > Duration{} ? Duration{} : machines.until_next_due(situation.now);
   return plan;
 }
 

@@ -56,8 +56,6 @@ class Bamboo : public Policy {
   [[nodiscard]] Response halt();
   [[nodiscard]] bool taken_over(int node);
   [[nodiscard]] bool wants_rebalance(const Machines& machines, Duration now) const;
-  // The time until the first node under creation is usable.
-  [[nodiscard]] static std::optional<Duration> next_due(const Situation& situation);
   [[nodiscard]] Plan go_on(const Situation& situation) const;
   [[nodiscard]] Plan rendezvous(const Situation& situation);
   // The largest number of pipelines on `nodes` nodes that has a step.

@@ -160,7 +160,7 @@ Plan ElasticDataParallel::train(Plan plan, Duration now) const {
     if (replicas_[place / static_cast<std::size_t>(spec_.replica_nodes)].state == State::kTrains)
       step.nodes.push_back(nodes_[place]);
   plan.step = std::move(step);
-  const Duration begin = now + plan.wait + plan.reconfigure + plan.state_transfer;
+  const Duration begin = now + plan.stall();
   for (const Replica& replica : replicas_)
     if (replica.state == State::kReloads)
       plan.review =

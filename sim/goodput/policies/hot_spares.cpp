@@ -28,7 +28,7 @@ Response HotSpares::on(const Incident& incident, const Machines& machines) {
       return {.answer = Answer::kCheckpoint};
     case IncidentKind::kAdd: {
       if (grows(machines, incident.time)) return {.answer = Answer::kCheckpointAndPlan};
-      const bool enough = static_cast<int>(machines.in_order().size()) >= spec_.nodes;
+      const bool enough = machines.up_count() >= spec_.nodes;
       return {.answer = stopped_ && enough ? Answer::kAtStepEnd : Answer::kNothing};
     }
     case IncidentKind::kSlow:
@@ -139,7 +139,7 @@ Plan HotSpares::plan(const Situation& situation) {
   const bool from_peers =
       spec_.state == StateSource::kPeer && started_ && !situation.corrupted && state_survives();
   Plan plan = {.undo = started_ && !from_peers ? Undo::kToCheckpoint : Undo::kNothing};
-  stopped_ = static_cast<int>(machines.in_order().size()) < spec_.nodes;
+  stopped_ = machines.up_count() < spec_.nodes;
   if (situation.occasion == Occasion::kCheckpointed) cold_ = false;
   cold_ = cold_ || stopped_;
   if (stopped_) return plan;
@@ -152,7 +152,7 @@ Plan HotSpares::plan(const Situation& situation) {
     plan.reconfigure = cold_ ? cold_start(static_cast<int>(seats_.nodes().size())) : spec_.swap;
     plan.state_transfer = last_load_ = from_peers ? spec_.peer_transfer : situation.load;
   }
-  training_since_ = situation.now + plan.wait + plan.reconfigure + plan.state_transfer;
+  training_since_ = situation.now + plan.stall();
   started_ = true;
   hit_ = false;
   planned_pace_ = spec_.slow ? pace_of(*spec_.slow, seats_, machines) : 1;
