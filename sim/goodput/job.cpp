@@ -89,10 +89,6 @@ class Job {
   // Number of steps until an action is due at a step end.
   [[nodiscard]] std::int64_t steps_to_action(Duration first_end) const;
   [[nodiscard]] std::int64_t steps_to_checkpoint() const;
-  [[nodiscard]] Duration cost_on_demand() const {
-    return spec_.checkpointing->block +
-           (spec_.checkpointing->mode == CheckpointMode::kSync ? Duration{} : spec_.checkpointing->persist);
-  }
   [[nodiscard]] std::optional<Duration> next_removal() const;  // of a node that the job uses
   [[nodiscard]] bool room_before_removal() const;
 
@@ -388,7 +384,7 @@ void Job::at_step_end() {
   if (now_ >= review_at_) return make_plan(Occasion::kReview);
   if (!spec_.checkpointing) return;
   if (const std::optional<Duration> removal = next_removal()) {
-    const Duration end = now_ + cost_on_demand();
+    const Duration end = now_ + spec_.checkpointing->on_demand();
     if (end < *removal && end + whole_ >= *removal) {
       removal_ = *removal;
       return begin_checkpoint(Then::kWait);
@@ -407,8 +403,9 @@ std::optional<Duration> Job::next_removal() const {
 
 // Does a regular checkpoint, a step and the checkpoint on demand end before the removal?
 bool Job::room_before_removal() const {
+  const Checkpointing& how = *spec_.checkpointing;
   const std::optional<Duration> removal = next_removal();
-  return !removal || now_ + spec_.checkpointing->block + whole_ + cost_on_demand() < *removal;
+  return !removal || now_ + how.block + whole_ + how.on_demand() < *removal;
 }
 
 std::int64_t Job::steps_to_action(Duration first_end) const {
@@ -418,7 +415,7 @@ std::int64_t Job::steps_to_action(Duration first_end) const {
     steps = review_at_ <= first_end ? 1 : 1 + (review_at_ - first_end + whole_ - Duration(1)) / whole_;
   if (!spec_.checkpointing) return steps;
   if (const std::optional<Duration> removal = next_removal()) {
-    const Duration last_start = *removal - cost_on_demand() - Duration(1);
+    const Duration last_start = *removal - spec_.checkpointing->on_demand() - Duration(1);
     steps = std::min(steps, last_start <= first_end ? 1 : 1 + (last_start - first_end) / whole_);
   }
   // While a persist runs, the time until it ends bounds the steps.
@@ -438,13 +435,14 @@ std::int64_t Job::steps_to_checkpoint() const {
 }
 
 void Job::begin_checkpoint(Then then) {
+  const Checkpointing& how = *spec_.checkpointing;
   snapshot_ = progress_;
   snapshot_.at = now_;
   steps_since_ = 0;
   then_ = then;
   on_demand_ = then != Then::kTrain;
-  work_since_ = on_demand_ ? Duration{} : -spec_.checkpointing->slowed_by();
-  enter(State::kCheckpoint, now_ + (on_demand_ ? cost_on_demand() : spec_.checkpointing->block));
+  work_since_ = on_demand_ ? Duration{} : -how.slowed_by();
+  enter(State::kCheckpoint, now_ + (on_demand_ ? how.on_demand() : how.block));
 }
 
 void Job::finish_checkpoint() {
@@ -603,6 +601,10 @@ void Job::close() {
 Duration Checkpointing::slowed_by() const {
   if (mode == CheckpointMode::kSync) return {};
   return persist - scaled(persist, 1 / slowdown);
+}
+
+Duration Checkpointing::on_demand() const {
+  return mode == CheckpointMode::kSync ? block : block + persist;
 }
 
 Account run_job(const JobSpec& spec, const History& history, Policy& policy) {

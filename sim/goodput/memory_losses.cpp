@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "base/check.hpp"
+#include "sim/goodput/checkpoint_store.hpp"
 #include "sim/goodput/closed_forms.hpp"
 #include "sim/goodput/history.hpp"
-#include "sim/goodput/job.hpp"
 #include "sim/goodput/log_gamma.hpp"
 #include "sim/goodput/processes/cluster_failures.hpp"
 

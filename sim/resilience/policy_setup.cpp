@@ -115,7 +115,6 @@ ShapeOf Setup::replicas(BatchRule batch) const {
   return at_most(full(), [&shapes = request_.shapes, batch](int n) { return shapes.replicas(n, batch); });
 }
 
-// Until it is usable.
 Duration Setup::checkpoint_on_demand() {
   const auto times = checkpointing_of(request_.spec.checkpoint,
                                       {.costs = request_.costs,
@@ -124,7 +123,7 @@ Duration Setup::checkpoint_on_demand() {
                                        .iteration = full().duration,
                                        .failures_per_s = failures_per_s()},
                                       diagnostics_);
-  return times ? times->block + times->persist : Duration::zero();
+  return times ? times->on_demand() : Duration::zero();
 }
 
 std::optional<GoodputSetup> Setup::checkpoint_restart() {
