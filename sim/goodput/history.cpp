@@ -87,6 +87,11 @@ class RatePerDay {
   int nodes_;
 };
 
+double failures_per_day(const FailureSpec& spec, const FailureProcess& process, int nodes) {
+  SC_CHECK(nodes >= 1 && spec.horizon > Duration(0), "somebody fails within some time");
+  return std::visit(RatePerDay(spec, process, nodes), process.law);
+}
+
 // The mean time of repairs; 0 where there are none.
 double mean_seconds(const RepairSpec& repair) {
   if (repair.kind == RepairKind::kConstant) return to_seconds(repair.time);
@@ -107,11 +112,13 @@ History history_of(const FailureSpec& spec, int nodes, std::uint64_t seed, int r
 }
 
 double failures_per_second(const FailureSpec& spec, int nodes) {
-  SC_CHECK(nodes >= 1 && spec.horizon > Duration(0), "somebody fails within some time");
   double per_day = 0;
-  for (const FailureProcess& process : spec.processes)
-    per_day += std::visit(RatePerDay(spec, process, nodes), process.law);
+  for (const FailureProcess& process : spec.processes) per_day += failures_per_day(spec, process, nodes);
   return per_day / kSecondsPerDay;
+}
+
+double failures_per_second(const FailureSpec& spec, const FailureProcess& process, int nodes) {
+  return failures_per_day(spec, process, nodes) / kSecondsPerDay;
 }
 
 bool has_lemons(const FailureProcess& process) {
@@ -150,10 +157,8 @@ double unavailable_share(const FailureSpec& spec, int nodes) {
   double away = 0;  // seconds of repair for each second of a node
   for (const FailureProcess& process : spec.processes) {
     if (std::holds_alternative<SilentCorruption>(process.law)) continue;  // takes no node
-    FailureSpec alone = spec;
-    alone.processes = {process};
     const NodeLosses losses = node_losses(spec, process);
-    away += failures_per_second(alone, nodes) * nodes_of_each(process, nodes) / nodes * losses.share *
+    away += failures_per_second(spec, process, nodes) * nodes_of_each(process, nodes) / nodes * losses.share *
             losses.repair_s;
   }
   return away / (1 + away);

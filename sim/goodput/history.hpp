@@ -28,6 +28,8 @@ namespace stagecraft {
 // nodes. Laws with a lemon_factor have no formula: the mean of some histories, and at least the rate of a node
 // without incidents.
 [[nodiscard]] double failures_per_second(const FailureSpec& spec, int nodes);
+// Those of one of its processes.
+[[nodiscard]] double failures_per_second(const FailureSpec& spec, const FailureProcess& process, int nodes);
 
 // Do nodes fail more often after each of their incidents? Then their rate has no formula.
 [[nodiscard]] bool has_lemons(const FailureProcess& process);
