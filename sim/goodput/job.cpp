@@ -121,7 +121,6 @@ class Job {
   std::optional<Duration> review_after_;
   Duration review_at_ = kNever;
   double policy_factor_ = 1;
-  int held_ = 0;  // nodes that the job keeps to itself
 
   // The step in flight: time spent, time left; duration of a whole step.
   Duration spent_{}, left_{}, whole_{};
@@ -213,16 +212,13 @@ void Job::spend(Phase phase, Duration time) {
     account_[bucket_of(phase)] += time;
     if (down_since_) account_.causes[static_cast<std::size_t>(cause_)].down += time;
   }
-  const int up = machines_.up_count();
-  account_.idle_node_seconds += to_seconds(time) * std::max(0, up - held_);
-  account_.down_node_seconds += to_seconds(time) * (machines_.count() - up);
   now_ += time;
   if (!spec_.timeline) return;
   const bool failed = down_since_.has_value();
   const TimelineRow row = {.phase = phase,
                            .start = now_ - time,
                            .end = now_,
-                           .nodes = phase == Phase::kTraining ? training_nodes() : up,
+                           .nodes = phase == Phase::kTraining ? training_nodes() : machines_.up_count(),
                            .samples = progress_.samples,
                            .cause = failed ? cause_ : -1,
                            .node = failed ? node_ : -1};
@@ -486,10 +482,7 @@ void Job::make_plan(Occasion occasion) {
   known_at_ = {};
   if (occasion != Occasion::kStart && !down_since_) ++account_.changes;
   for (Duration& trained : trained_until_) trained = std::min(trained, progress_.at);
-  if (!plan.step) {
-    held_ = 0;
-    return enter(State::kStopped, kNever);
-  }
+  if (!plan.step) return enter(State::kStopped, kNever);
   check(*plan.step);
   corrupted_since_.reset();  // a job that stops first loads a checkpoint when it goes on
   for (const int node : step_.nodes) place_[static_cast<std::size_t>(node)] = -1;
@@ -499,7 +492,6 @@ void Job::make_plan(Occasion occasion) {
     place_[node] = static_cast<int>(place);
     trained_until_[node] = kNever;
   }
-  held_ = static_cast<int>(step_.nodes.size());
   review_after_ = plan.review;
   parts_ = {plan.wait, plan.reconfigure, plan.state_transfer};
   part_ = 0;
