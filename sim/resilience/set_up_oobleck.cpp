@@ -130,16 +130,16 @@ class Tails {
   Tails(const SetupRequest& request, const OobleckSpec& spec)
       : times_(request.pipelines),
         spec_(spec),
-        nodes_(request.shapes.nodes()),
+        range_(range_of(spec)),
         templates_(spec.groups, spec.gpus_per_node, {.rule = spec.rule, .time = spec.time}) {}
 
   // Tails by number of pipelines: computed at the fewest and the most pipelines of a size, and linear
   // between.
   [[nodiscard]] std::vector<Duration> all() {
-    const int most = std::min(nodes_ / spec_.min_nodes, spec_.micro_batches);
+    const int most = std::min(range_.nodes / range_.min_nodes, spec_.micro_batches);
     std::vector<Duration> tails(1);
     for (int first = 1; first <= most; first = static_cast<int>(tails.size())) {
-      const int last = std::min(most, nodes_ / (nodes_ / first));
+      const int last = std::min(most, range_.nodes / (range_.nodes / first));
       const Duration from = of(first), to = of(last);
       for (int pipelines = first; pipelines <= last; ++pipelines)
         tails.push_back(from + (to - from) * (pipelines - first) / std::max(1, last - first));
@@ -150,12 +150,11 @@ class Tails {
  private:
   // The tail of the kind of node whose pipelines have the longest.
   [[nodiscard]] Duration of(int pipelines) {
-    const int largest = std::min(nodes_ - spec_.max_failures * spec_.min_nodes, templates_.most_nodes());
     const int micro_batches = ceil_div(spec_.micro_batches, pipelines);
     Duration longest{};
     for (std::size_t group = 0; group < spec_.groups.size(); ++group) {
       Composition nodes(spec_.groups.size());
-      nodes[group] = std::min(nodes_ / pipelines, largest);
+      nodes[group] = std::min(range_.nodes / pipelines, range_.most_nodes);
       const int number = templates_.find(nodes).value();
       const std::vector<int> layers = layers_per_stage(templates_.at(number).partition, templates_.layers());
       const Duration together = times_.time(layers, nodes, micro_batches, pipelines);
@@ -166,7 +165,7 @@ class Tails {
 
   const PipelineTimes& times_;
   const OobleckSpec& spec_;
-  int nodes_;
+  TemplateRange range_;
   Templates templates_;
 };
 

@@ -110,8 +110,6 @@ class Templates {
 
   [[nodiscard]] int layers() const { return layers_; }
   [[nodiscard]] int groups() const { return static_cast<int>(groups_.size()); }
-  // The most nodes that a pipeline can have: a layer for each stage of the widest option.
-  [[nodiscard]] int most_nodes() const;
 
  private:
   [[nodiscard]] std::optional<PipelineTemplate> make(const Composition& composition) const;

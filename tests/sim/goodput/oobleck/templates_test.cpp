@@ -80,7 +80,6 @@ TEST(Templates, ChooseGpusPerStageByTheTimeAtTheRealMicroBatches) {
 // Four nodes of two GPUs and six layers: eight stages are too many, four of two GPUs are not.
 TEST(Templates, HaveNoMoreStagesThanLayers) {
   Templates templates = two_gpus(6, 2, 5);
-  EXPECT_EQ(templates.most_nodes(), 6);
   EXPECT_EQ(templates.at(templates.find({4}).value()).gpus_per_stage, 2);
   EXPECT_FALSE(templates.find({7}));
 }
