@@ -226,15 +226,14 @@ std::optional<GoodputSetup> set_up_oobleck(const SetupRequest& request, Diagnost
   setup.ideal = full_step(request);
   const Duration least = setup.planner->ask([](OobleckPlanner& planner) { return planner.least_step(); });
   setup.ideal.duration = std::min(setup.ideal.duration, least);
-  const double rate = failures_per_second(request.spec, setup.nodes);
   // Each lost node returns: two changes per failure.
-  const OobleckPolicySpec job{
-      .samples = setup.ideal.samples,
-      .reconfigure = reconfigure,
-      .copy_included = whole,
-      .recompose = policy.recompose_on_join,
-      .between_changes = rate > 0 ? from_seconds_or_never(1 / (2 * rate)) : Duration::max(),
-      .least_step = setup.ideal.duration};
+  const double changes = 2 * failures_per_second(request.spec, setup.nodes);
+  const OobleckPolicySpec job{.samples = setup.ideal.samples,
+                              .reconfigure = reconfigure,
+                              .copy_included = whole,
+                              .recompose = policy.recompose_on_join,
+                              .between_changes = mean_time_between(changes),
+                              .least_step = setup.ideal.duration};
   setup.policy = [planner = setup.planner.get(), job] {
     return std::make_unique<OobleckPolicy>(*planner, job);
   };
