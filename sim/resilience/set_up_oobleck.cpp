@@ -23,7 +23,7 @@ StageOption option_of(const JobCosts& costs, const std::vector<LayerJob>& layers
   return option;
 }
 
-std::optional<StageOption> stage_option(const SetupRequest& request, Diagnostics& diagnostics) {
+bool has_stages_within_nodes(const SetupRequest& request, Diagnostics& diagnostics) {
   const JobCosts& costs = request.costs;
   if (costs.gpus_per_node % costs.stage_gpus != 0) {
     diagnostics.error({.code = "policy-constraint",
@@ -31,7 +31,7 @@ std::optional<StageOption> stage_option(const SetupRequest& request, Diagnostics
                        .message = fmt::format("a stage of {} GPUs is no part of a node of {}",
                                               costs.stage_gpus, costs.gpus_per_node),
                        .hint = "Oobleck's stages lie within nodes: use a smaller tensor · context"});
-    return std::nullopt;
+    return false;
   }
   const std::optional<ClusterSpec>& cluster = request.scenario.cluster;
   if (cluster && cluster->groups.size() > 1)
@@ -43,22 +43,22 @@ std::optional<StageOption> stage_option(const SetupRequest& request, Diagnostics
                                                 "yet by Oobleck's templates",
                                                 costs.gpus_per_node, group.node.gpus),
                          .hint = "use nodes with the same number of GPUs"});
-      return std::nullopt;
+      return false;
     }
-  return option_of(costs, costs.layers);
+  return true;
 }
 
 // Each kind of device with layer times of its own.
-std::vector<AlikeNodes> groups_of(const SetupRequest& request, const StageOption& option) {
+std::vector<AlikeNodes> groups_of(const SetupRequest& request) {
+  const JobCosts& costs = request.costs;
   const std::optional<ClusterSpec>& cluster = request.scenario.cluster;
-  if (!cluster) return {{.nodes = request.shapes.nodes(), .options = {option}, .name = {}}};
-  const auto& own = request.costs.group_layers;
+  if (!cluster)
+    return {{.nodes = request.shapes.nodes(), .options = {option_of(costs, costs.layers)}, .name = {}}};
   std::vector<AlikeNodes> groups;
   for (std::size_t i = 0; i < cluster->groups.size(); ++i) {
     const NodeGroup& group = cluster->groups[i];
-    groups.push_back({.nodes = group.count,
-                      .options = {own.empty() ? option : option_of(request.costs, own[i])},
-                      .name = group.node.name});
+    const auto& layers = costs.group_layers.empty() ? costs.layers : costs.group_layers[i];
+    groups.push_back({.nodes = group.count, .options = {option_of(costs, layers)}, .name = group.node.name});
   }
   return groups;
 }
@@ -170,12 +170,11 @@ class Tails {
 };
 
 std::optional<OobleckSpec> oobleck_spec(const SetupRequest& request, Diagnostics& diagnostics) {
-  const std::optional<StageOption> option = stage_option(request, diagnostics);
-  if (!option) return std::nullopt;
+  if (!has_stages_within_nodes(request, diagnostics)) return std::nullopt;
   const PolicySpec& policy = request.spec.policy;
   const TrainingSpec& training = request.scenario.training;
   const bool published = policy.rules == Rules::kPublished;
-  OobleckSpec spec{.groups = groups_of(request, *option),
+  OobleckSpec spec{.groups = groups_of(request),
                    .gpus_per_node = request.costs.gpus_per_node,
                    .min_nodes = least_nodes_of(request),
                    .max_failures = policy.max_failures,
