@@ -16,9 +16,9 @@
 namespace stagecraft {
 namespace {
 
-StageOption option_of(const JobCosts& costs, const std::vector<LayerJob>& layers) {
+StageOption option_of(const JobCosts& costs, const std::vector<JobLayer>& layers) {
   StageOption option{.gpus = costs.stage_gpus, .layers = {}};
-  for (const LayerJob& layer : layers)
+  for (const JobLayer& layer : layers)
     option.layers.push_back({.forward = layer.forward, .backward = layer.backward});
   return option;
 }
@@ -180,7 +180,7 @@ std::optional<OobleckSpec> oobleck_spec(const SetupRequest& request, Diagnostics
                    .max_failures = policy.max_failures,
                    .micro_batches = static_cast<int>(training.global_batch_size / training.micro_batch_size),
                    .rule = published ? PipelineRule::kPublished : PipelineRule::kCorrected};
-  for (const LayerJob& layer : request.costs.layers) spec.layer_state.push_back(layer.state);
+  for (const JobLayer& layer : request.costs.layers) spec.layer_state.push_back(layer.state);
   // Without a network, states move instantly.
   constexpr Bandwidth kAtOnce(1e18);
   const Bandwidth network = request.costs.node_network;
