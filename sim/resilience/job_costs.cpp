@@ -81,19 +81,15 @@ std::vector<JobLayer> transformer_layers(const Scenario& scenario, const Transfo
   const Cluster cluster(cluster_for(*probe.cluster, group, plan->gpus()));
   const HardwareProfile& profile =
       scenario.group_profiles.empty() ? *scenario.profile : scenario.group_profiles[group];
-  const PricingRequest request = pricing_request(probe, *plan, false);
-  const IterationPrices prices = price_transformer(model, profile, cluster, request);
-  const StateBytes bytes = bytes_of(scenario);
-  const Bytes activation = boundary_activation(model, shard_of(request));
-  const int copies = request.parallelism.sequence_parallel ? plan->tensor : 1;
+  const IterationPrices prices =
+      price_transformer(model, profile, cluster, pricing_request(probe, *plan, false));
+  const std::int64_t kept = kept_bytes(bytes_of(scenario));
   std::vector<JobLayer> layers;
   for (int stage = 0; stage < plan->stage_count(); ++stage) {
     const StagePrice& price = prices.stages[static_cast<std::size_t>(stage)];
     layers.push_back({.forward = price.forward.total(),
                       .backward = price.backward(),
-                      .state = bytes_of_stage(model, *plan, stage, kept_bytes(bytes)),
-                      .gradient = bytes_of_stage(model, *plan, stage, bytes.gradient),
-                      .activation = activation * copies * plan->context});
+                      .state = bytes_of_stage(model, *plan, stage, kept)});
   }
   return layers;
 }
@@ -105,12 +101,9 @@ std::vector<JobLayer> abstract_layers(const Scenario& scenario, const StagesSpec
   // In a bidirectional pipeline there are two equal copies of each stage.
   for (std::size_t stage = 0; stage < simulation.prepared.plan.stages.size(); ++stage) {
     const StagePrice& price = simulation.prices.stages[stage];
-    const Bytes gradient = of_stage(model.gradient, stage);
     layers.push_back({.forward = price.forward.total(),
                       .backward = price.backward(),
-                      .state = gradient * kept_bytes(bytes) / bytes.gradient,
-                      .gradient = gradient,
-                      .activation = of_stage(model.activation, stage)});
+                      .state = of_stage(model.gradient, stage) * kept_bytes(bytes) / bytes.gradient});
   }
   return layers;
 }
@@ -184,8 +177,6 @@ void fill_stages(const Simulation& simulation, JobCosts& costs) {
     costs.stage_forward.push_back(stage.forward.total());
     costs.stage_backward.push_back(stage.backward());
   }
-  for (const EdgePrice& edge : simulation.prices.edges)
-    costs.message = std::max({costs.message, edge.forward.total(), edge.backward.total()});
 }
 
 }  // namespace

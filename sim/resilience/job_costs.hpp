@@ -19,9 +19,7 @@ namespace stagecraft {
 
 struct JobLayer {
   Duration forward{}, backward{};
-  Bytes state{};       // state of all its tensor ranks together
-  Bytes gradient{};    // the same; reduced over replicas
-  Bytes activation{};  // sent to the next layer where that is another stage's, by all ranks together
+  Bytes state{};  // of all its tensor ranks together
 
   friend bool operator==(const JobLayer&, const JobLayer&) = default;
 };
@@ -33,7 +31,6 @@ struct JobCosts {
   std::vector<std::vector<JobLayer>> group_layers;
   // Stages of the scenario's own pipeline: the passes of one micro-batch.
   std::vector<Duration> stage_forward, stage_backward;
-  Duration message{};        // the slowest between two stages
   Bytes state{};             // state of one copy of the model
   Bytes state_of_gpu{};      // state on the fullest GPU after ZeRO sharding, offloaded or not
   Bytes state_of_node{};     // state on the fullest node
