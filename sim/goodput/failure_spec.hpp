@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/units.hpp"
+#include "sim/goodput/incident.hpp"
 #include "sim/goodput/trace.hpp"
 
 namespace stagecraft {
@@ -152,7 +153,7 @@ struct FailSlow {
   double share = 0;
   double low_factor = 1, high_factor = 1;  // > 1; uniform between
   Duration shortest{}, longest{};          // log-uniform between
-  bool traffic = false;                    // a slow link: the node's traffic, not its computing
+  SlowPart part = SlowPart::kCompute;
 
   friend bool operator==(const FailSlow&, const FailSlow&) = default;
 };

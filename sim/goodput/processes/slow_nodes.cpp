@@ -45,14 +45,14 @@ void SlowNodes::fire(const Event& event) {
   const auto node = static_cast<std::size_t>(event.node);
   if (!fleet_.up(event.node) || event.number != draws_[node]) return;
   if (event.what == kEnd) {
-    fleet_.slow(process_, event, part(), 1);
+    fleet_.slow(process_, event, law_.part, 1);
     return back(event.node, event.time);
   }
   const auto entity = static_cast<std::uint32_t>(event.node);
   Stream factors = fleet_.stream(process_, entity, Purpose::kSlowFactor, event.number);
   Stream durations = fleet_.stream(process_, entity, Purpose::kSlowDuration, event.number);
   const double factor = law_.low_factor + (law_.high_factor - law_.low_factor) * factors.uniform();
-  fleet_.slow(process_, event, part(), factor);
+  fleet_.slow(process_, event, law_.part, factor);
   Event end = event;
   const Duration lasts = durations.log_uniform(law_.shortest, law_.longest);
   if (lasts >= fleet_.horizon() - event.time) return;

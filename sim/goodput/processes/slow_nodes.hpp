@@ -27,7 +27,6 @@ class SlowNodes : public Process {
 
  private:
   enum What : std::int32_t { kOnset, kEnd };
-  [[nodiscard]] SlowPart part() const { return law_.traffic ? SlowPart::kTraffic : SlowPart::kCompute; }
 
   int process_;
   const FailSlow& law_;

@@ -397,7 +397,7 @@ TEST(FailSlow, TellsALinkByItsTraffic) {
                                              .high_factor = 2,
                                              .shortest = hours(1),
                                              .longest = hours(1),
-                                             .traffic = true},
+                                             .part = SlowPart::kTraffic},
                                     node_failure(), 20 * kDay);
   const History history = history_of(spec, 1, 4, 0);
   ASSERT_GE(history.incidents.size(), 2u);
