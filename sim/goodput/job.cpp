@@ -82,6 +82,7 @@ class Job {
   void begin_training();
   void go_on();
   void begin_checkpoint(Then then);
+  [[nodiscard]] bool on_demand() const { return then_ != Then::kTrain; }
   void finish_checkpoint();
   void enter(State state, Duration end) { state_ = state, state_end_ = end; }
   void check(const StepPlan& step) const;
@@ -133,7 +134,6 @@ class Job {
   Progress snapshot_, persist_;
   Duration persist_end_ = kNever;
   Then then_ = Then::kTrain;
-  bool on_demand_ = false;
   Duration removal_{};  // announced removal that the job waits for
   // Announced, by time: a checkpoint is to be usable before each that hits the job.
   std::vector<Removal> removals_;
@@ -436,14 +436,13 @@ void Job::begin_checkpoint(Then then) {
   snapshot_.at = now_;
   steps_since_ = 0;
   then_ = then;
-  on_demand_ = then != Then::kTrain;
-  work_since_ = on_demand_ ? Duration{} : -how.slowed_by();
-  enter(State::kCheckpoint, now_ + (on_demand_ ? how.on_demand() : how.block));
+  work_since_ = on_demand() ? Duration{} : -how.slowed_by();
+  enter(State::kCheckpoint, now_ + (on_demand() ? how.on_demand() : how.block));
 }
 
 void Job::finish_checkpoint() {
   const Checkpointing& how = *spec_.checkpointing;
-  if (on_demand_ || how.mode == CheckpointMode::kSync || how.persist == Duration::zero()) {
+  if (on_demand() || how.mode == CheckpointMode::kSync || how.persist == Duration::zero()) {
     persist_end_ = kNever;  // an older one on its way is of no use any more
     store_.written(snapshot_);
     ++account_.checkpoints;
