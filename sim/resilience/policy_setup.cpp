@@ -327,54 +327,6 @@ std::optional<GoodputSetup> Setup::run() {
   return set_up_redundant(request_, diagnostics_);
 }
 
-}  // namespace
-
-ShapedStep full_step(const SetupRequest& request) {
-  const PolicySpec& policy = request.spec.policy;
-  if (!policy.throughput.empty()) {
-    const std::int64_t samples = samples_of_table(request);
-    const auto best = best_of(policy.throughput, samples, request.shapes.nodes());
-    SC_CHECK(best.has_value(), "a table that does not train is refused");
-    return *best;
-  }
-  return {.duration = request.simulation.report.iteration_time,
-          .samples = request.scenario.training.global_batch_size,
-          .nodes = request.shapes.nodes()};
-}
-
-SlowReplicas slow_replicas_of(DegradedShapes& shapes, const PolicySpec& policy) {
-  if (!policy.throughput.empty()) return {};
-  return
-      [&shapes](int nodes, const std::vector<SlowPlace>& slow) { return shapes.slow_replicas(nodes, slow); };
-}
-
-bool replicas_are_copies(const SetupRequest& request, int side_by_side) {
-  const ParallelPlan& plan = request.simulation.prepared.plan;
-  const JobStates states{
-      .model = request.scenario.model, .plan = plan, .zero_stage = request.scenario.parallelism.zero_stage};
-  return are_copies(held_by_replicas(states, side_by_side), ceil_div(plan.data, side_by_side));
-}
-
-std::vector<std::string> notes_on_copies(const SetupRequest& request, int side_by_side) {
-  if (replicas_are_copies(request, side_by_side)) return {};
-  const std::string_view policy = kPolicyNames[static_cast<std::size_t>(request.spec.policy.kind)];
-  return {
-      fmt::format("{}: {} goes on with replicas that lack the states of a lost one, and what it takes to "
-                  "have these again is not counted (checkpoint-restart counts it)",
-                  spread_of(request), policy)};
-}
-
-Duration peer_transfer(const JobCosts& costs) {
-  if (costs.node_network.count() <= 0) return Duration::zero();
-  return costs.state_of_node / costs.node_network;
-}
-
-Duration reconfigure_time(const SetupRequest& request) {
-  return request.spec.policy.reconfigure.value_or(request.spec.policy.swap);
-}
-
-namespace {
-
 bool comes_and_goes(const FailureLaw& law) {
   return !std::holds_alternative<FailSlow>(law) && !std::holds_alternative<SilentCorruption>(law) &&
          !std::holds_alternative<Maintenance>(law);
@@ -442,6 +394,50 @@ std::optional<GoodputSetup> set_up_by_table(const SetupRequest& request, Diagnos
 }
 
 }  // namespace
+
+ShapedStep full_step(const SetupRequest& request) {
+  const PolicySpec& policy = request.spec.policy;
+  if (!policy.throughput.empty()) {
+    const std::int64_t samples = samples_of_table(request);
+    const auto best = best_of(policy.throughput, samples, request.shapes.nodes());
+    SC_CHECK(best.has_value(), "a table that does not train is refused");
+    return *best;
+  }
+  return {.duration = request.simulation.report.iteration_time,
+          .samples = request.scenario.training.global_batch_size,
+          .nodes = request.shapes.nodes()};
+}
+
+SlowReplicas slow_replicas_of(DegradedShapes& shapes, const PolicySpec& policy) {
+  if (!policy.throughput.empty()) return {};
+  return
+      [&shapes](int nodes, const std::vector<SlowPlace>& slow) { return shapes.slow_replicas(nodes, slow); };
+}
+
+bool replicas_are_copies(const SetupRequest& request, int side_by_side) {
+  const ParallelPlan& plan = request.simulation.prepared.plan;
+  const JobStates states{
+      .model = request.scenario.model, .plan = plan, .zero_stage = request.scenario.parallelism.zero_stage};
+  return are_copies(held_by_replicas(states, side_by_side), ceil_div(plan.data, side_by_side));
+}
+
+std::vector<std::string> notes_on_copies(const SetupRequest& request, int side_by_side) {
+  if (replicas_are_copies(request, side_by_side)) return {};
+  const std::string_view policy = kPolicyNames[static_cast<std::size_t>(request.spec.policy.kind)];
+  return {
+      fmt::format("{}: {} goes on with replicas that lack the states of a lost one, and what it takes to "
+                  "have these again is not counted (checkpoint-restart counts it)",
+                  spread_of(request), policy)};
+}
+
+Duration peer_transfer(const JobCosts& costs) {
+  if (costs.node_network.count() <= 0) return Duration::zero();
+  return costs.state_of_node / costs.node_network;
+}
+
+Duration reconfigure_time(const SetupRequest& request) {
+  return request.spec.policy.reconfigure.value_or(request.spec.policy.swap);
+}
 
 std::optional<GoodputSetup> set_up(const SetupRequest& request, Diagnostics& diagnostics) {
   return request.spec.policy.throughput.empty() ? set_up_simulated(request, diagnostics)
