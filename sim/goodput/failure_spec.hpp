@@ -56,9 +56,9 @@ struct Cause {
   friend bool operator==(const Cause&, const Cause&) = default;
 };
 
-// Each up node fails at rate r·(N/reference)^exponent in a job of N nodes, spares not counted; after its i-th incident lemon_factor^i times as often,
-// i <= 19: nothing is known beyond the 20th (SuperBench, USENIX ATC 2024), and a factor that grew for ever
-// would fail infinitely often.
+// Each up node fails at rate r·(N/reference)^exponent in a job of N nodes, spares not counted; after its i-th
+// incident lemon_factor^i times as often, i <= 19: nothing is known beyond the 20th (SuperBench, USENIX ATC
+// 2024), and a factor that grew for ever would fail infinitely often.
 struct ExponentialFailures {
   double rate_per_node_day = 0;
   double exponent = 0;

@@ -40,8 +40,8 @@ bool has_maintenance(const FailureSpec& spec) {
   });
 }
 
-// Does every failure of the job send it back to a checkpoint, and is their rate a formula? Where others train on,
-// or some failures are announced or recorded, how often it goes back is counted.
+// Does every failure of the job send it back to a checkpoint, and is their rate a formula? Where others train
+// on, or some failures are announced or recorded, how often it goes back is counted.
 bool goes_back_by_formula(const FailureSpec& spec) {
   const PolicySpec& policy = spec.policy;
   const bool always = policy.kind == PolicyKind::kCheckpointRestart || policy.kind == PolicyKind::kVaruna ||

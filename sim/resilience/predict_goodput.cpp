@@ -249,8 +249,7 @@ std::vector<std::string> doubts(const GoodputJob& job, const FailureSpec& spec, 
     if (std::ssize(replay->trace.nodes) > ran.setup.nodes)
       notes.push_back(
           fmt::format("failures.process.servers: not given, so that the job has the first {} of the {} "
-                      "servers that failed in "
-                      "{}; with it, its nodes are drawn from all that were watched",
+                      "servers that failed in {}; with it, its nodes are drawn from all that were watched",
                       ran.setup.nodes, replay->trace.nodes.size(), replay->file));
   }
   if (ran.result.samples_per_s.mean > 0) return notes;

@@ -30,8 +30,8 @@ int widest_stage(const OobleckSpec& spec) {
   return widest;
 }
 
-// The most nodes of a pipeline: as many as there are layers for the stages of the widest option. 0: one node has
-// more stages than that.
+// The most nodes of a pipeline: as many as there are layers for the stages of the widest option. 0: one node
+// has more stages than that.
 int stage_limit(const OobleckSpec& spec) {
   return layers_in(spec) / (spec.gpus_per_node / widest_stage(spec));
 }
@@ -58,9 +58,8 @@ Diagnostic too_many_failures(int nodes, int n0, int f) {
   const int needed = (f + 1) * n0;
   const std::string enough = fmt::format("at least {} nodes", needed);
   return {.code = "too-many-failures",
-          .message = fmt::format("{} at once cannot be survived: {} pipelines of at least {} nodes "
-                                 "each need {} nodes, and "
-                                 "there are {}",
+          .message = fmt::format("{} at once cannot be survived: {} pipelines of at least {} nodes each need "
+                                 "{} nodes, and there are {}",
                                  counted(f, "failure"), f + 1, n0, needed, nodes),
           .hint = nodes >= n0 ? fmt::format("use max_failures: {}, or {}", nodes / n0 - 1, enough)
                               : fmt::format("the model alone needs {} nodes; use {}", n0, enough)};

@@ -41,8 +41,8 @@ struct PlayedCount {
 // Plays a trace of counts, in nodes: at most one entry a time, the first at 0.
 [[nodiscard]] std::vector<PlayedCount> play_counts(const TraceReplay& replay, Duration horizon);
 
-// The times, 0 or before, at which the nodes came that a trace of counts has at time 0, of which at most `most`.
-// Where the count has fallen, the last to come have gone.
+// The times, 0 or before, at which the nodes came that a trace of counts has at time 0, of which at most
+// `most`. Where the count has fallen, the last to come have gone.
 [[nodiscard]] std::vector<Duration> there_at_start(const TraceReplay& replay, Duration horizon, int most);
 
 // Additions and removals. Names take the places 0, 1, … in order of appearance while there are enough places
