@@ -68,7 +68,7 @@ struct OobleckPlan {
 };
 inline constexpr int kPlannedCounts = 16;
 
-// `reconfigure`: time of a reconfiguration without the state copy; with `copy_included`, all of its time.
+// The time of a reconfiguration without the state copy; with `copy_included`, all of it.
 struct ReconfigureCost {
   Duration time{};
   bool copy_included = false;
