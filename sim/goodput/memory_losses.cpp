@@ -9,6 +9,7 @@
 #include "base/check.hpp"
 #include "sim/goodput/checkpoint_store.hpp"
 #include "sim/goodput/closed_forms.hpp"
+#include "sim/goodput/expected_failures.hpp"
 #include "sim/goodput/history.hpp"
 #include "sim/goodput/log_gamma.hpp"
 #include "sim/goodput/processes/cluster_failures.hpp"

@@ -8,6 +8,7 @@
 
 #include "base/check.hpp"
 #include "sim/goodput/closed_forms.hpp"
+#include "sim/goodput/expected_failures.hpp"
 #include "sim/goodput/history.hpp"
 #include "sim/goodput/processes/laws.hpp"
 

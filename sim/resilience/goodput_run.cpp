@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "base/check.hpp"
+#include "sim/goodput/expected_failures.hpp"
 #include "sim/goodput/history.hpp"
 #include "sim/goodput/machines.hpp"
 #include "sim/goodput/memory_losses.hpp"

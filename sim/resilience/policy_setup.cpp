@@ -8,7 +8,7 @@
 
 #include "base/ceil_div.hpp"
 #include "base/check.hpp"
-#include "sim/goodput/history.hpp"
+#include "sim/goodput/expected_failures.hpp"
 #include "sim/goodput/never.hpp"
 #include "sim/goodput/policies/checkpoint_restart.hpp"
 #include "sim/goodput/policies/elastic.hpp"

@@ -10,7 +10,7 @@
 #include <variant>
 
 #include "base/text.hpp"
-#include "sim/goodput/history.hpp"
+#include "sim/goodput/expected_failures.hpp"
 #include "sim/goodput/run_repeats.hpp"
 #include "sim/goodput/spares.hpp"
 #include "sim/resilience/checkpoint_times.hpp"

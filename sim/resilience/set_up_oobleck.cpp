@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/ceil_div.hpp"
-#include "sim/goodput/history.hpp"
+#include "sim/goodput/expected_failures.hpp"
 #include "sim/goodput/never.hpp"
 #include "sim/goodput/oobleck/plan.hpp"
 #include "sim/goodput/policies/oobleck.hpp"

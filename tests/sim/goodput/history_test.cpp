@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/check.hpp"
+#include "sim/goodput/expected_failures.hpp"
 #include "sim/goodput/machines.hpp"
 #include "sim/goodput/spares.hpp"
 #include "tests/sim/goodput/failure_specs.hpp"
