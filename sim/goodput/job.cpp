@@ -17,6 +17,11 @@ __extension__ using Wide = __int128;  // samples × nanoseconds pass 2^63
 constexpr Duration kNever = Duration::max();
 constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
 
+bool has_corruption(const History& history) {
+  return std::ranges::any_of(
+      history.incidents, [](const Incident& incident) { return incident.kind == IncidentKind::kCorruption; });
+}
+
 class Job {
  public:
   Job(const JobSpec& spec, const History& history, Policy& policy)
@@ -24,10 +29,7 @@ class Job {
         history_(history),
         policy_(policy),
         machines_(history.nodes, history.all_up_at_start),
-        store_(spec.checkpointing, std::any_of(history.incidents.begin(), history.incidents.end(),
-                                               [](const Incident& incident) {
-                                                 return incident.kind == IncidentKind::kCorruption;
-                                               })),
+        store_(spec.checkpointing, has_corruption(history)),
         place_(static_cast<std::size_t>(history.nodes), -1),
         trained_until_(static_cast<std::size_t>(history.nodes), Duration::min()) {
     account_.horizon = spec.horizon;

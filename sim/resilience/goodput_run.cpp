@@ -170,13 +170,14 @@ GoodputRun run_goodput(GoodputJob& job, const FailureSpec& spec, const GoodputRu
   const bool counts =
       ran.checkpointing && !ran.setup.replay && !in_memory(spec) && !never && !goes_back_by_formula(spec);
   const bool given = checkpoint.rule == IntervalRule::kTime || checkpoint.rule == IntervalRule::kSteps;
-  GoodputRunRequest pilot = request;
-  constexpr int kPilots = 2, kPilotRepeats = 8;
-  pilot.repeats = std::min(request.repeats, kPilotRepeats);
-  pilot.timeline = false;
-  for (int i = 0; counts && !given && i < kPilots; ++i)
-    make_checkpoints(job, checkpoint, losses_per_second(repeated(job, spec, ran, pilot)), ran);
-
+  if (counts && !given) {
+    constexpr int kPilots = 2, kPilotRepeats = 8;
+    GoodputRunRequest pilot = request;
+    pilot.repeats = std::min(request.repeats, kPilotRepeats);
+    pilot.timeline = false;
+    for (int i = 0; i < kPilots; ++i)
+      make_checkpoints(job, checkpoint, losses_per_second(repeated(job, spec, ran, pilot)), ran);
+  }
   ran.result = repeated(job, spec, ran, request);
   if (counts && given) ran.failures_per_s = losses_per_second(ran.result);
   return ran;
