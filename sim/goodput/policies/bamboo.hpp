@@ -76,14 +76,14 @@ class Bamboo : public Policy {
   BambooSpec spec_;
   int pipelines_ = 0;  // 0: stopped
   ShapedStep step_;
-  std::vector<int> holder_;    // by place p·S + s: a node, -1: empty
-  std::vector<int> places_;    // by node: number of places, 0, 1 or 2
-  std::vector<int> place_;     // by node: its assigned place
-  std::vector<int> state_;     // by node: its state, in addition to the next stage's; -1: none
-  std::vector<int> arriving_;  // the same once the stall is over
-  int holding_ = 0;            // pipelines that the states are those of
-  Duration training_since_{};  // the end of the last stall
-  bool global_ = true;         // was the last rendezvous global, or will the next be?
+  std::vector<int> holder_;       // by place p·S + s: a node, -1: empty
+  std::vector<int> place_count_;  // by node: number of places, 0, 1 or 2
+  std::vector<int> place_;        // by node: its assigned place
+  std::vector<int> state_;        // by node: its state, in addition to the next stage's; -1: none
+  std::vector<int> arriving_;     // the same once the stall is over
+  int holding_ = 0;               // pipelines that the states are those of
+  Duration training_since_{};     // the end of the last stall
+  bool global_ = true;            // was the last rendezvous global, or will the next be?
   bool started_ = false;
 };
 
