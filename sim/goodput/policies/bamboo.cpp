@@ -151,7 +151,7 @@ Plan Bamboo::rendezvous(const Situation& situation) {
   }
   pipelines_ = shape->first;
   step_ = shape->second;
-  const bool moves = take_places(pipelines_, situation, due);
+  const bool moves = take_places(machines, due);
   plan.wait = due - situation.now;
   if (started_) {
     plan.reconfigure = global_ ? spec_.global_rendezvous : spec_.local_rendezvous;
@@ -166,20 +166,18 @@ Plan Bamboo::rendezvous(const Situation& situation) {
   return plan;
 }
 
-bool Bamboo::take_places(int pipelines, const Situation& situation, Duration due) {
-  const Machines& machines = situation.machines;
-  std::vector<int> before(as_index(pipelines * spec_.stages), -1);
+bool Bamboo::take_places(const Machines& machines, Duration due) {
+  holder_.assign(as_index(pipelines_ * spec_.stages), -1);
   for (const int node : machines.in_order())
-    if (place_count_[as_index(node)] > 0 && place_[as_index(node)] < pipelines * spec_.stages)
-      before[as_index(place_[as_index(node)])] = node;
-  holder_ = std::move(before);
+    if (place_count_[as_index(node)] > 0 && as_index(place_[as_index(node)]) < holder_.size())
+      holder_[as_index(place_[as_index(node)])] = node;
   std::fill(place_count_.begin(), place_count_.end(), 0);
   for (const int node : holder_)
     if (node >= 0) place_count_[as_index(node)] = 1;
   std::fill(arriving_.begin(), arriving_.end(), -1);
   auto next = machines.in_order().begin();
-  bool moves = !spec_.copies && pipelines != holding_;
-  for (int place = 0; place < pipelines * spec_.stages; ++place) {
+  bool moves = !spec_.copies && pipelines_ != holding_;
+  for (int place = 0; place < pipelines_ * spec_.stages; ++place) {
     int& node = holder_[as_index(place)];
     if (node < 0) {
       while (place_count_[as_index(*next)] > 0 || machines.due(*next) > due) ++next;

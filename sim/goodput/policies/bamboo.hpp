@@ -68,8 +68,8 @@ class Bamboo : public Policy {
   [[nodiscard]] bool has_state(int node, int state) const;
   // An incident at the instant a stall ends still finds the job in the stall.
   [[nodiscard]] bool in_stall(Duration now) const { return now <= training_since_; }
-  // Puts usable nodes into the places of `pipelines` pipelines. returns whether one of them lacks its state.
-  bool take_places(int pipelines, const Situation& situation, Duration due);
+  // Puts nodes that are usable by `due` into all places. returns whether one of them lacks its state.
+  bool take_places(const Machines& machines, Duration due);
   void know_nodes(const Machines& machines);
   void settle(Duration now);
 
