@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "sim/goodput/closed_forms.hpp"
+#include "sim/goodput/expected_failures.hpp"
 #include "sim/goodput/failure_spec.hpp"
 #include "sim/goodput/history.hpp"
 #include "sim/goodput/policies/checkpoint_restart.hpp"

@@ -97,12 +97,8 @@ struct Account {
   // Time from such failures to the next training, with the waits for nodes that the job then went on without:
   // mean time to recover = recovering / restarts.
   Duration recovering{};
-  std::int64_t changes = 0;      // plans made at a step end, without a failure
-  std::int64_t checkpoints = 0;  // checkpoints that became usable
-  // Node view, in node-seconds: nodes that are up but not in the plan (spares, a remainder), and nodes that
-  // are down.
-  double idle_node_seconds = 0;
-  double down_node_seconds = 0;
+  std::int64_t changes = 0;           // plans made at a step end, without a failure
+  std::int64_t checkpoints = 0;       // checkpoints that became usable
   std::vector<CauseAccount> causes;   // one for each of History::causes
   std::vector<TimelineRow> timeline;  // filled when requested; from 0 to the horizon without gaps
 

@@ -17,6 +17,14 @@
 
 namespace stagecraft {
 
+// Can the state be put together from host memories, when these places of a plan are lost at once?
+//
+//   lost     one entry per place, in the order of the plan
+//   copies   m >= 1 hosts hold each shard: groups of places 0..m-1, m..2m-1, …; if m does not divide, the
+//            last m + rest places are a ring in which each copies to the next m - 1.
+//   source   docs/resilience.md, section 4 (Gemini, SOSP 2023; the size of the ring is unverified).
+[[nodiscard]] bool recoverable_from_memory(const std::vector<bool>& lost, int copies);
+
 // Progress at one moment.
 struct Progress {
   Duration at{};  // when

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "base/units.hpp"
+#include "sim/goodput/incident.hpp"
 #include "sim/goodput/trace.hpp"
 
 namespace stagecraft {
@@ -55,9 +56,9 @@ struct Cause {
   friend bool operator==(const Cause&, const Cause&) = default;
 };
 
-// Each up node fails at rate r·(N/reference)^exponent in a job of N nodes, spares not counted; after its i-th incident lemon_factor^i times as often,
-// i <= 19: nothing is known beyond the 20th (SuperBench, USENIX ATC 2024), and a factor that grew for ever
-// would fail infinitely often.
+// Each up node fails at rate r·(N/reference)^exponent in a job of N nodes, spares not counted; after its i-th
+// incident lemon_factor^i times as often, i <= 19: nothing is known beyond the 20th (SuperBench, USENIX ATC
+// 2024), and a factor that grew for ever would fail infinitely often.
 struct ExponentialFailures {
   double rate_per_node_day = 0;
   double exponent = 0;
@@ -152,7 +153,7 @@ struct FailSlow {
   double share = 0;
   double low_factor = 1, high_factor = 1;  // > 1; uniform between
   Duration shortest{}, longest{};          // log-uniform between
-  bool traffic = false;                    // a slow link: the node's traffic, not its computing
+  SlowPart part = SlowPart::kCompute;
 
   friend bool operator==(const FailSlow&, const FailSlow&) = default;
 };

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/units.hpp"
@@ -25,6 +26,7 @@ enum class IncidentKind : std::uint8_t {
 
 // The slow part of a slow node. A slow link counts as a node with slow traffic.
 enum class SlowPart : std::uint8_t { kCompute, kTraffic };
+inline constexpr std::string_view kSlowPartNames[] = {"compute", "traffic"};
 
 struct Incident {
   Duration time{};

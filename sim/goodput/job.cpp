@@ -17,6 +17,11 @@ __extension__ using Wide = __int128;  // samples × nanoseconds pass 2^63
 constexpr Duration kNever = Duration::max();
 constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
 
+bool has_corruption(const History& history) {
+  return std::ranges::any_of(
+      history.incidents, [](const Incident& incident) { return incident.kind == IncidentKind::kCorruption; });
+}
+
 class Job {
  public:
   Job(const JobSpec& spec, const History& history, Policy& policy)
@@ -24,10 +29,7 @@ class Job {
         history_(history),
         policy_(policy),
         machines_(history.nodes, history.all_up_at_start),
-        store_(spec.checkpointing, std::any_of(history.incidents.begin(), history.incidents.end(),
-                                               [](const Incident& incident) {
-                                                 return incident.kind == IncidentKind::kCorruption;
-                                               })),
+        store_(spec.checkpointing, has_corruption(history)),
         place_(static_cast<std::size_t>(history.nodes), -1),
         trained_until_(static_cast<std::size_t>(history.nodes), Duration::min()) {
     account_.horizon = spec.horizon;
@@ -82,6 +84,7 @@ class Job {
   void begin_training();
   void go_on();
   void begin_checkpoint(Then then);
+  [[nodiscard]] bool on_demand() const { return then_ != Then::kTrain; }
   void finish_checkpoint();
   void enter(State state, Duration end) { state_ = state, state_end_ = end; }
   void check(const StepPlan& step) const;
@@ -89,10 +92,6 @@ class Job {
   // Number of steps until an action is due at a step end.
   [[nodiscard]] std::int64_t steps_to_action(Duration first_end) const;
   [[nodiscard]] std::int64_t steps_to_checkpoint() const;
-  [[nodiscard]] Duration cost_on_demand() const {
-    return spec_.checkpointing->block +
-           (spec_.checkpointing->mode == CheckpointMode::kSync ? Duration{} : spec_.checkpointing->persist);
-  }
   [[nodiscard]] std::optional<Duration> next_removal() const;  // of a node that the job uses
   [[nodiscard]] bool room_before_removal() const;
 
@@ -125,7 +124,6 @@ class Job {
   std::optional<Duration> review_after_;
   Duration review_at_ = kNever;
   double policy_factor_ = 1;
-  int held_ = 0;  // nodes that the job keeps to itself
 
   // The step in flight: time spent, time left; duration of a whole step.
   Duration spent_{}, left_{}, whole_{};
@@ -138,7 +136,6 @@ class Job {
   Progress snapshot_, persist_;
   Duration persist_end_ = kNever;
   Then then_ = Then::kTrain;
-  bool on_demand_ = false;
   Duration removal_{};  // announced removal that the job waits for
   // Announced, by time: a checkpoint is to be usable before each that hits the job.
   std::vector<Removal> removals_;
@@ -217,16 +214,13 @@ void Job::spend(Phase phase, Duration time) {
     account_[bucket_of(phase)] += time;
     if (down_since_) account_.causes[static_cast<std::size_t>(cause_)].down += time;
   }
-  const int up = static_cast<int>(machines_.in_order().size());
-  account_.idle_node_seconds += to_seconds(time) * std::max(0, up - held_);
-  account_.down_node_seconds += to_seconds(time) * (machines_.count() - up);
   now_ += time;
   if (!spec_.timeline) return;
   const bool failed = down_since_.has_value();
   const TimelineRow row = {.phase = phase,
                            .start = now_ - time,
                            .end = now_,
-                           .nodes = phase == Phase::kTraining ? training_nodes() : up,
+                           .nodes = phase == Phase::kTraining ? training_nodes() : machines_.up_count(),
                            .samples = progress_.samples,
                            .cause = failed ? cause_ : -1,
                            .node = failed ? node_ : -1};
@@ -388,7 +382,7 @@ void Job::at_step_end() {
   if (now_ >= review_at_) return make_plan(Occasion::kReview);
   if (!spec_.checkpointing) return;
   if (const std::optional<Duration> removal = next_removal()) {
-    const Duration end = now_ + cost_on_demand();
+    const Duration end = now_ + spec_.checkpointing->on_demand();
     if (end < *removal && end + whole_ >= *removal) {
       removal_ = *removal;
       return begin_checkpoint(Then::kWait);
@@ -407,8 +401,9 @@ std::optional<Duration> Job::next_removal() const {
 
 // Does a regular checkpoint, a step and the checkpoint on demand end before the removal?
 bool Job::room_before_removal() const {
+  const Checkpointing& how = *spec_.checkpointing;
   const std::optional<Duration> removal = next_removal();
-  return !removal || now_ + spec_.checkpointing->block + whole_ + cost_on_demand() < *removal;
+  return !removal || now_ + how.block + whole_ + how.on_demand() < *removal;
 }
 
 std::int64_t Job::steps_to_action(Duration first_end) const {
@@ -418,7 +413,7 @@ std::int64_t Job::steps_to_action(Duration first_end) const {
     steps = review_at_ <= first_end ? 1 : 1 + (review_at_ - first_end + whole_ - Duration(1)) / whole_;
   if (!spec_.checkpointing) return steps;
   if (const std::optional<Duration> removal = next_removal()) {
-    const Duration last_start = *removal - cost_on_demand() - Duration(1);
+    const Duration last_start = *removal - spec_.checkpointing->on_demand() - Duration(1);
     steps = std::min(steps, last_start <= first_end ? 1 : 1 + (last_start - first_end) / whole_);
   }
   // While a persist runs, the time until it ends bounds the steps.
@@ -438,18 +433,18 @@ std::int64_t Job::steps_to_checkpoint() const {
 }
 
 void Job::begin_checkpoint(Then then) {
+  const Checkpointing& how = *spec_.checkpointing;
   snapshot_ = progress_;
   snapshot_.at = now_;
   steps_since_ = 0;
   then_ = then;
-  on_demand_ = then != Then::kTrain;
-  work_since_ = on_demand_ ? Duration{} : -spec_.checkpointing->slowed_by();
-  enter(State::kCheckpoint, now_ + (on_demand_ ? cost_on_demand() : spec_.checkpointing->block));
+  work_since_ = on_demand() ? Duration{} : -how.slowed_by();
+  enter(State::kCheckpoint, now_ + (on_demand() ? how.on_demand() : how.block));
 }
 
 void Job::finish_checkpoint() {
   const Checkpointing& how = *spec_.checkpointing;
-  if (on_demand_ || how.mode == CheckpointMode::kSync || how.persist == Duration::zero()) {
+  if (on_demand() || how.mode == CheckpointMode::kSync || how.persist == Duration::zero()) {
     persist_end_ = kNever;  // an older one on its way is of no use any more
     store_.written(snapshot_);
     ++account_.checkpoints;
@@ -481,18 +476,14 @@ void Job::make_plan(Occasion occasion) {
                                .corrupted = corrupted_since_.has_value()};
   Plan plan = policy_.plan(situation);
   policy_factor_ = 1;
-  const bool stops = !plan.step || plan.wait + plan.reconfigure + plan.state_transfer > Duration::zero() ||
-                     state_ == State::kHanging;
+  const bool stops = !plan.step || plan.stall() > Duration::zero() || state_ == State::kHanging;
   if (stops && borne_ != nullptr) count_failure(*borne_);
   if (plan.undo == Undo::kToCheckpoint || corrupted_since_) go_back(source);
   plan_soon_ = checkpoint_soon_ = false;
   known_at_ = {};
   if (occasion != Occasion::kStart && !down_since_) ++account_.changes;
   for (Duration& trained : trained_until_) trained = std::min(trained, progress_.at);
-  if (!plan.step) {
-    held_ = 0;
-    return enter(State::kStopped, kNever);
-  }
+  if (!plan.step) return enter(State::kStopped, kNever);
   check(*plan.step);
   corrupted_since_.reset();  // a job that stops first loads a checkpoint when it goes on
   for (const int node : step_.nodes) place_[static_cast<std::size_t>(node)] = -1;
@@ -502,7 +493,6 @@ void Job::make_plan(Occasion occasion) {
     place_[node] = static_cast<int>(place);
     trained_until_[node] = kNever;
   }
-  held_ = static_cast<int>(step_.nodes.size());
   review_after_ = plan.review;
   parts_ = {plan.wait, plan.reconfigure, plan.state_transfer};
   part_ = 0;
@@ -604,6 +594,10 @@ void Job::close() {
 Duration Checkpointing::slowed_by() const {
   if (mode == CheckpointMode::kSync) return {};
   return persist - scaled(persist, 1 / slowdown);
+}
+
+Duration Checkpointing::on_demand() const {
+  return mode == CheckpointMode::kSync ? block : block + persist;
 }
 
 Account run_job(const JobSpec& spec, const History& history, Policy& policy) {

@@ -16,7 +16,6 @@
 
 #include <cstdint>
 #include <optional>
-#include <vector>
 
 #include "base/units.hpp"
 #include "sim/goodput/account.hpp"
@@ -51,6 +50,8 @@ struct Checkpointing {
 
   // Training time lost during a persist: P (1 - 1/φ).
   [[nodiscard]] Duration slowed_by() const;
+  // Time of a checkpoint on demand: training stands still until it is usable.
+  [[nodiscard]] Duration on_demand() const;
 
   friend bool operator==(const Checkpointing&, const Checkpointing&) = default;
 };
@@ -66,13 +67,5 @@ struct JobSpec {
 //   throws  InternalError on a plan that cannot be (a node that is not up, a rate above the ideal, no
 //           duration) and on a history that cannot be (out of order, a node that comes twice).
 [[nodiscard]] Account run_job(const JobSpec& spec, const History& history, Policy& policy);
-
-// Can the state be put together from host memories, when these places of a plan are lost at once?
-//
-//   lost     one entry per place, in the order of the plan
-//   copies   m >= 1 hosts hold each shard: groups of places 0..m-1, m..2m-1, …; if m does not divide, the
-//            last m + rest places are a ring in which each copies to the next m - 1.
-//   source   docs/resilience.md, section 4 (Gemini, SOSP 2023; the size of the ring is unverified).
-[[nodiscard]] bool recoverable_from_memory(const std::vector<bool>& lost, int copies);
 
 }  // namespace stagecraft

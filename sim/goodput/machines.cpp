@@ -19,6 +19,20 @@ double Machines::factor(int node) const {
   return std::max(compute(node), traffic(node));
 }
 
+std::vector<Duration> Machines::dues(Duration now) const {
+  std::vector<Duration> dues;
+  for (const int node : in_order_) dues.push_back(std::max(due(node), now));
+  std::ranges::sort(dues);
+  return dues;
+}
+
+std::optional<Duration> Machines::until_next_due(Duration now) const {
+  std::optional<Duration> next;
+  for (const int node : in_order_)
+    if (due(node) > now) next = std::min(next.value_or(Duration::max()), due(node) - now);
+  return next;
+}
+
 void Machines::apply(const Incident& incident) {
   SC_CHECK(incident.node >= 0 && incident.node < count(), "an incident hits a node that the history has");
   Node& node = nodes_[static_cast<std::size_t>(incident.node)];

@@ -1,9 +1,10 @@
 // The nodes that are up, in order of arrival, and the slowness of each.
 #pragma once
 
-#include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "base/units.hpp"
 #include "sim/goodput/incident.hpp"
 
 namespace stagecraft {
@@ -27,6 +28,11 @@ class Machines {
   [[nodiscard]] double factor(int node) const;
   // The nodes that are up, in the order of their adds; at the start by number.
   [[nodiscard]] const std::vector<int>& in_order() const { return in_order_; }
+  [[nodiscard]] int up_count() const { return static_cast<int>(in_order_.size()); }
+  // When each node that is up is usable, ascending: at `now` at the earliest.
+  [[nodiscard]] std::vector<Duration> dues(Duration now) const;
+  // From `now` until the next node under creation is usable; nullopt: none is.
+  [[nodiscard]] std::optional<Duration> until_next_due(Duration now) const;
   [[nodiscard]] const std::vector<int>& slow() const { return slow_; }  // nodes with a factor above 1
 
  private:

@@ -7,9 +7,10 @@
 #include <vector>
 
 #include "base/check.hpp"
+#include "sim/goodput/checkpoint_store.hpp"
 #include "sim/goodput/closed_forms.hpp"
+#include "sim/goodput/expected_failures.hpp"
 #include "sim/goodput/history.hpp"
-#include "sim/goodput/job.hpp"
 #include "sim/goodput/log_gamma.hpp"
 #include "sim/goodput/processes/cluster_failures.hpp"
 
@@ -63,16 +64,16 @@ double burst_losses(const BurstFailures& law, double bursts, int nodes, int m) {
   return bursts * sum / (of_whole + of_rest);
 }
 
-// Stalls of a replay in which memory is gone, a second.
-class Replay {
+// Stalls of a history in which memory is gone.
+class LossesInHistory {
  public:
-  Replay(const FailureSpec& spec, int nodes, const HostCopies& how)
+  LossesInHistory(const FailureSpec& spec, int nodes, const HostCopies& how)
       : history_(history_of(spec, nodes, 0, 0)),
         how_(how),
         horizon_(spec.horizon),
         lost_(static_cast<std::size_t>(nodes)) {}
 
-  double losses_per_second() {
+  double per_second() {
     int up = history_.all_up_at_start ? history_.nodes : 0;
     bool trains = history_.all_up_at_start;
     for (const Incident& incident : history_.incidents) {
@@ -118,15 +119,15 @@ double memory_losses_per_second(const FailureSpec& spec, int nodes, const HostCo
   const int m = std::min(how.copies, nodes);
   double losses = 0, alone = 0, empty = 0;  // nodes lost one by one, and how many places that leaves empty
   for (const FailureProcess& process : spec.processes) {
-    FailureSpec only = spec;
-    only.processes = {process};
-    const double failures = failures_per_second(only, nodes);
+    const double failures = failures_per_second(spec, process, nodes);
     if (failures <= 0) continue;
     if (const auto* corruption = std::get_if<SilentCorruption>(&process.law)) {
       losses += corruption->discovery > Duration::zero() ? failures : 0;
     } else if (std::holds_alternative<TraceReplay>(process.law) ||
                std::holds_alternative<HourlySpot>(process.law)) {
-      losses += Replay(only, nodes, how).losses_per_second();
+      FailureSpec only = spec;
+      only.processes = {process};
+      losses += LossesInHistory(only, nodes, how).per_second();
     } else {
       const NodeLosses of_nodes = node_losses(spec, process);
       const double rate = failures * of_nodes.share;

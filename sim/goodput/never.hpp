@@ -11,4 +11,9 @@ namespace stagecraft {
   return seconds >= kLongest ? Duration::max() : from_seconds(seconds);
 }
 
+// Mean time between events of this rate; "never" where there are none.
+[[nodiscard]] inline Duration mean_time_between(double per_second) {
+  return per_second > 0 ? from_seconds_or_never(1 / per_second) : Duration::max();
+}
+
 }  // namespace stagecraft

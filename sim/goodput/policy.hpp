@@ -99,6 +99,8 @@ struct Plan {
   std::optional<StepPlan> step = {};
   // plan(kReview) at the first step end at least this long after the stall.
   std::optional<Duration> review = {};
+
+  [[nodiscard]] Duration stall() const { return wait + reconfigure + state_transfer; }
 };
 
 // One object per repeat; it may keep state. Equal calls give equal answers.

@@ -8,7 +8,6 @@
 #include <array>
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,24 +15,9 @@
 #include "sim/goodput/incident.hpp"
 #include "sim/goodput/job.hpp"
 #include "sim/goodput/policy.hpp"
+#include "sim/goodput/statistic.hpp"
 
 namespace stagecraft {
-
-// Statistics over the repeats.
-struct Statistic {
-  double mean = 0;
-  double standard_error = 0;  // 0 of one repeat
-  // Student's t; absent of one repeat, whose spread is unknown.
-  std::optional<std::array<double, 2>> ci95 = {};
-  std::array<double, 5> quantiles{};  // 0, 25, 50, 75, 100 %, linear between order statistics
-
-  friend bool operator==(const Statistic&, const Statistic&) = default;
-};
-// `values` is not empty.
-[[nodiscard]] Statistic statistic_of(const std::vector<double>& values);
-
-// The 97.5 % point of Student's t: half a 95 % interval is this many standard errors. degrees >= 1.
-[[nodiscard]] double student_t_975(int degrees);
 
 // Means over the repeats.
 struct CauseResult {
@@ -51,15 +35,14 @@ struct GoodputResult {
   // The intervals of these three end at 0, and those of shares at 1. (A caller that knows X* ends that of the
   // samples there.)
   Statistic samples_per_s;
-  Statistic fraction_of_ideal;               // productive / horizon
-  Statistic ettr;                            // (productive + degraded) / horizon
-  std::array<double, kBuckets> buckets_s{};  // means; they add up to the horizon
-  double failures = 0, restarts = 0, changes = 0, checkpoints = 0, went_back = 0;  // means of a repeat
-  double mean_time_to_recover_s = 0;      // over all restarts of all repeats; 0 without one
-  double idle_nodes = 0, down_nodes = 0;  // means over time and repeats
-  std::vector<CauseResult> causes;        // in order of first appearance
-  std::vector<std::string> cause_names;   // names for `cause` in the timeline of the first repeat
-  std::vector<TimelineRow> timeline;      // of the first repeat, when JobSpec::timeline asks for it
+  Statistic fraction_of_ideal;                       // productive / horizon
+  Statistic ettr;                                    // (productive + degraded) / horizon
+  std::array<double, kBuckets> buckets_s{};          // means; they add up to the horizon
+  double failures = 0, restarts = 0, went_back = 0;  // means of a repeat
+  double mean_time_to_recover_s = 0;                 // over all restarts of all repeats; 0 without one
+  std::vector<CauseResult> causes;                   // in order of first appearance
+  std::vector<std::string> cause_names;              // names for `cause` in the timeline of the first repeat
+  std::vector<TimelineRow> timeline;  // of the first repeat, when JobSpec::timeline asks for it
 
   friend bool operator==(const GoodputResult&, const GoodputResult&) = default;
 };

@@ -8,6 +8,7 @@
 
 #include "base/check.hpp"
 #include "sim/goodput/closed_forms.hpp"
+#include "sim/goodput/expected_failures.hpp"
 #include "sim/goodput/history.hpp"
 #include "sim/goodput/processes/laws.hpp"
 
@@ -23,7 +24,8 @@ int in_maintenance(const FailureSpec& spec) {
   return static_cast<int>(std::min(most, 1e6));
 }
 
-// Are nodes away at a rate that never changes, and independently of each other? Only then is their number binomial.
+// Are nodes away at a rate that never changes, and independently of each other? Only then is their number
+// binomial.
 bool is_binomial(const FailureProcess& process, int nodes) {
   const auto* weibull = std::get_if<WeibullNodeFailures>(&process.law);
   return !std::holds_alternative<TraceReplay>(process.law) &&
@@ -84,8 +86,8 @@ class AwayInHistories {
   std::vector<double> time_;  // time by number of nodes away
 };
 
-// Spares beside `maintained` others that cover all nodes away, where nodes and spares fail alike. At most twice the
-// nodes: a failure of all nodes defeats any number.
+// Spares beside `maintained` others that cover all nodes away, where nodes and spares fail alike. At most
+// twice the nodes: a failure of all nodes defeats any number.
 int pool_in_histories(const FailureSpec& spec, int nodes, int maintained) {
   const int most = 2 * (nodes + maintained);
   int spares = 0;

@@ -25,18 +25,20 @@ Duration spread(double bytes, int nodes, Bandwidth of_node, Bandwidth of_all) {
   return std::max(transfer_time(bytes / nodes, of_node), transfer_time(bytes, of_all));
 }
 
+// The time of so many copies of a node's state over its network.
+Duration state_over_network(const CheckpointedJob& job, int copies) {
+  return transfer_time(static_cast<double>(job.costs.state_of_node.count()) * copies, job.costs.node_network);
+}
+
 // Each byte is read once; replicas get it over the network.
 Duration load_time(const CheckpointSpec& spec, const CheckpointedJob& job, double bytes) {
   if (spec.load) return *spec.load;
-  const auto of_node = static_cast<double>(job.costs.state_of_node.count());
-  return std::max(spread(bytes, job.nodes, spec.node_read, spec.storage_read),
-                  transfer_time(of_node, job.costs.node_network));
+  return std::max(spread(bytes, job.nodes, spec.node_read, spec.storage_read), state_over_network(job, 1));
 }
 
-// Number of iterations whose idle network time fits a node's state copy; nullopt: the network never idles.
+// Number of iterations whose idle network time fits a node's state copies; nullopt: the network never idles.
 std::optional<std::int64_t> copy_every(const CheckpointSpec& spec, const CheckpointedJob& job) {
-  const auto bytes = static_cast<double>(job.costs.state_of_node.count()) * (spec.copies - 1);
-  const Duration copy = transfer_time(bytes, job.costs.node_network);
+  const Duration copy = state_over_network(job, spec.copies - 1);
   if (copy == Duration::zero()) return 1;
   const Duration idle = job.iteration - job.costs.network_busy;
   if (idle <= Duration::zero()) return std::nullopt;
@@ -63,8 +65,25 @@ bool lasts_too_long(const Checkpointing& times, Diagnostics& diagnostics) {
   return true;
 }
 
-double mean_time_between(const CheckpointedJob& job) {
-  return 1 / job.failures_per_s;
+// Adds the copies in host memories; false with a diagnostic where they are impossible.
+bool add_copies(const CheckpointSpec& spec, const CheckpointedJob& job, Checkpointing& times,
+                Diagnostics& diagnostics) {
+  if (!has_hosts(spec, job, diagnostics)) return false;
+  times.copy_load = state_over_network(job, 1);
+  if (lasts_too_long(times, diagnostics)) return false;
+  const std::optional<std::int64_t> every = copy_every(spec, job);
+  if (!every) {
+    diagnostics.error(
+        {.code = "no-idle-network",
+         .path = "failures.checkpoint.mode",
+         .message = fmt::format("an iteration of {} keeps the network of a node busy for {}: no copies to "
+                                "other hosts fit in",
+                                human(job.iteration), human(job.costs.network_busy)),
+         .hint = "use mode: async, or a fabric with more bandwidth"});
+    return false;
+  }
+  times.copy_every = *every;
+  return true;
 }
 
 // Interval of the rule in training time; zero where `every_steps` counts.
@@ -75,10 +94,10 @@ Duration interval_of(const CheckpointSpec& spec, const CheckpointedJob& job, con
   // Without failures no checkpoint pays; without a cost one per step does.
   if (job.failures_per_s <= 0) return from_seconds(kNever);
   if (cost <= 0) return job.iteration;
-  const double mtbf = mean_time_between(job);
-  if (spec.rule == IntervalRule::kYoung) return from_seconds(std::min(young_interval(cost, mtbf), kNever));
-  if (spec.rule == IntervalRule::kDaly) return from_seconds(std::min(daly_interval(cost, mtbf), kNever));
-  return from_seconds(std::min(optimal_interval(cost, mtbf), kNever));
+  const auto rule = spec.rule == IntervalRule::kYoung  ? young_interval
+                    : spec.rule == IntervalRule::kDaly ? daly_interval
+                                                       : optimal_interval;
+  return from_seconds(std::min(rule(cost, 1 / job.failures_per_s), kNever));
 }
 
 }  // namespace
@@ -112,24 +131,8 @@ std::optional<Checkpointing> checkpointing_of(const CheckpointSpec& spec, const 
   }
   times.load = load_time(spec, job, count);
   if (lasts_too_long(times, diagnostics)) return std::nullopt;
-  if (spec.mode == CheckpointMode::kInMemory) {
-    if (!has_hosts(spec, job, diagnostics)) return std::nullopt;
-    times.copy_load =
-        transfer_time(static_cast<double>(job.costs.state_of_node.count()), job.costs.node_network);
-    if (lasts_too_long(times, diagnostics)) return std::nullopt;
-    const std::optional<std::int64_t> every = copy_every(spec, job);
-    if (!every) {
-      diagnostics.error(
-          {.code = "no-idle-network",
-           .path = "failures.checkpoint.mode",
-           .message = fmt::format("an iteration of {} keeps the network of a node busy for {}: no copies to "
-                                  "other hosts fit in",
-                                  human(job.iteration), human(job.costs.network_busy)),
-           .hint = "use mode: async, or a fabric with more bandwidth"});
-      return std::nullopt;
-    }
-    times.copy_every = *every;
-  }
+  if (spec.mode == CheckpointMode::kInMemory && !add_copies(spec, job, times, diagnostics))
+    return std::nullopt;
   if (spec.rule == IntervalRule::kSteps) times.every_steps = spec.every_steps;
   times.interval = interval_of(spec, job, times);
   return times;

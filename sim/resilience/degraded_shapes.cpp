@@ -94,8 +94,12 @@ DegradedShapes::DegradedShapes(const Scenario& scenario, const Simulation& full)
   on_nodes_[nodes()] = own();
 }
 
-DegradedShapes::Shape DegradedShapes::own() const {
-  return {.pipeline = own_depth_, .data = own_data_, .micro_batch = scenario_.training.micro_batch_size};
+// The whole job has its whole batch.
+DegradedShapes::Shape DegradedShapes::own_with(int replicas, BatchRule batch) const {
+  return {.pipeline = own_depth_,
+          .data = replicas,
+          .micro_batch = scenario_.training.micro_batch_size,
+          .batch = replicas == own_data_ ? BatchRule::kKept : batch};
 }
 
 int DegradedShapes::gpus_on(int nodes) const {
@@ -168,10 +172,7 @@ ShapedStep DegradedShapes::remember(const Shape& shape, const Timed& timed) {
 std::optional<ShapedStep> DegradedShapes::replicas(int nodes, BatchRule batch) {
   const std::scoped_lock lock(mutex_);
   for (int data = std::min(own_data_, gpus_on(nodes) / (replica_ranks_ * own_depth_)); data > 0; --data) {
-    const Shape shape{.pipeline = own_depth_,
-                      .data = data,
-                      .micro_batch = scenario_.training.micro_batch_size,
-                      .batch = data == own_data_ ? BatchRule::kKept : batch};
+    const Shape shape = own_with(data, batch);
     if (const std::optional<Timed> timed = time_of(shape)) return remember(shape, *timed);
   }
   return std::nullopt;
@@ -182,11 +183,7 @@ int DegradedShapes::fewest_replicas(BatchRule batch) {
   int fewest = 1, enough = own_data_;
   while (fewest < enough) {
     const int data = fewest + (enough - fewest) / 2;
-    const bool trains = time_of({.pipeline = own_depth_,
-                                 .data = data,
-                                 .micro_batch = scenario_.training.micro_batch_size,
-                                 .batch = batch})
-                            .has_value();
+    const bool trains = time_of(own_with(data, batch)).has_value();
     (trains ? enough : fewest) = trains ? data : data + 1;
   }
   return fewest;
@@ -287,15 +284,21 @@ double DegradedShapes::with_slow_ranks(const Shape& shape, const std::vector<int
   return slow_ranks_[asked] = pace;
 }
 
+std::optional<DegradedShapes::Shape> DegradedShapes::planned_on(int nodes) {
+  const auto used = on_nodes_.find(nodes);
+  if (used == on_nodes_.end() || !plan_of(used->second)) return std::nullopt;
+  return used->second;
+}
+
 std::vector<double> DegradedShapes::slow_replicas(int nodes, const std::vector<SlowPlace>& slow) {
   struct Slow {
     std::set<int> ranks;  // pipeline ranks
     double compute = 1, traffic = 1;
   };
   const std::scoped_lock lock(mutex_);
-  const auto shape = on_nodes_.find(nodes);
-  if (shape == on_nodes_.end() || !plan_of(shape->second)) return {slowest_factor(slow)};
-  const ParallelPlan& plan = *plan_of(shape->second);
+  const std::optional<Shape> shape = planned_on(nodes);
+  if (!shape) return {slowest_factor(slow)};
+  const ParallelPlan& plan = *plan_of(*shape);
   std::map<int, Slow> by_replica;
   for (const SlowPlace& at : slow) {
     const int end = std::min(gpus_on(at.place + 1), plan.gpus());
@@ -309,8 +312,8 @@ std::vector<double> DegradedShapes::slow_replicas(int nodes, const std::vector<S
   std::vector<double> paces;
   for (const auto& [index, replica] : by_replica) {
     const std::vector<int> ranks(replica.ranks.begin(), replica.ranks.end());
-    const double pace = between_steps(
-        replica.compute, [&](double step) { return with_slow_ranks(shape->second, ranks, step); });
+    const double pace =
+        between_steps(replica.compute, [&](double step) { return with_slow_ranks(*shape, ranks, step); });
     paces.push_back(std::max(pace, replica.traffic));
   }
   return paces.empty() ? std::vector<double>{1} : paces;
@@ -318,15 +321,14 @@ std::vector<double> DegradedShapes::slow_replicas(int nodes, const std::vector<S
 
 Holders DegradedShapes::holders(int nodes) {
   const std::scoped_lock lock(mutex_);
-  const auto shape = on_nodes_.find(nodes);
-  if (shape == on_nodes_.end() || !plan_of(shape->second)) {
+  const std::optional<Shape> shape = planned_on(nodes);
+  if (!shape) {
     Holders alone;
     for (int node = 0; node < nodes; ++node) alone.push_back({node});
     return alone;
   }
-  const JobStates states{.model = scenario_.model,
-                         .plan = *plan_of(shape->second),
-                         .zero_stage = scenario_.parallelism.zero_stage};
+  const JobStates states{
+      .model = scenario_.model, .plan = *plan_of(*shape), .zero_stage = scenario_.parallelism.zero_stage};
   return held_by_nodes(states, {node_sizes_.begin(), node_sizes_.begin() + nodes});
 }
 

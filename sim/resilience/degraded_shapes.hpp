@@ -13,7 +13,6 @@
 
 #include <cstdint>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -83,7 +82,8 @@ class DegradedShapes {
     Duration duration{};
     std::int64_t samples = 0;
   };
-  [[nodiscard]] Shape own() const;
+  [[nodiscard]] Shape own() const { return own_with(own_data_, BatchRule::kKept); }
+  [[nodiscard]] Shape own_with(int replicas, BatchRule batch) const;
   [[nodiscard]] int nodes_for(int gpus) const;  // the first that have them
   [[nodiscard]] int gpus_on(int nodes) const;   // GPUs of the first nodes
   [[nodiscard]] int gpus_of(const Shape& shape) const;
@@ -97,6 +97,7 @@ class DegradedShapes {
   [[nodiscard]] double with_slower_network(double factor);
   [[nodiscard]] double with_slow_ranks(const Shape& shape, const std::vector<int>& ranks, double factor);
   [[nodiscard]] const std::optional<ParallelPlan>& plan_of(const Shape& shape);
+  [[nodiscard]] std::optional<Shape> planned_on(int nodes);  // the shape used there, where it has a plan
   ShapedStep remember(const Shape& shape, const Timed& timed);
 
   const Scenario& scenario_;

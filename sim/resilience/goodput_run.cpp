@@ -5,6 +5,7 @@
 #include <variant>
 
 #include "base/check.hpp"
+#include "sim/goodput/expected_failures.hpp"
 #include "sim/goodput/history.hpp"
 #include "sim/goodput/machines.hpp"
 #include "sim/goodput/memory_losses.hpp"
@@ -40,8 +41,8 @@ bool has_maintenance(const FailureSpec& spec) {
   });
 }
 
-// Does every failure of the job send it back to a checkpoint, and is their rate a formula? Where others train on,
-// or some failures are announced or recorded, how often it goes back is counted.
+// Does every failure of the job send it back to a checkpoint, and is their rate a formula? Where others train
+// on, or some failures are announced or recorded, how often it goes back is counted.
 bool goes_back_by_formula(const FailureSpec& spec) {
   const PolicySpec& policy = spec.policy;
   const bool always = policy.kind == PolicyKind::kCheckpointRestart || policy.kind == PolicyKind::kVaruna ||
@@ -169,13 +170,14 @@ GoodputRun run_goodput(GoodputJob& job, const FailureSpec& spec, const GoodputRu
   const bool counts =
       ran.checkpointing && !ran.setup.replay && !in_memory(spec) && !never && !goes_back_by_formula(spec);
   const bool given = checkpoint.rule == IntervalRule::kTime || checkpoint.rule == IntervalRule::kSteps;
-  GoodputRunRequest pilot = request;
-  constexpr int kPilots = 2, kPilotRepeats = 8;
-  pilot.repeats = std::min(request.repeats, kPilotRepeats);
-  pilot.timeline = false;
-  for (int i = 0; counts && !given && i < kPilots; ++i)
-    make_checkpoints(job, checkpoint, losses_per_second(repeated(job, spec, ran, pilot)), ran);
-
+  if (counts && !given) {
+    constexpr int kPilots = 2, kPilotRepeats = 8;
+    GoodputRunRequest pilot = request;
+    pilot.repeats = std::min(request.repeats, kPilotRepeats);
+    pilot.timeline = false;
+    for (int i = 0; i < kPilots; ++i)
+      make_checkpoints(job, checkpoint, losses_per_second(repeated(job, spec, ran, pilot)), ran);
+  }
   ran.result = repeated(job, spec, ran, request);
   if (counts && given) ran.failures_per_s = losses_per_second(ran.result);
   return ran;
@@ -184,12 +186,12 @@ GoodputRun run_goodput(GoodputJob& job, const FailureSpec& spec, const GoodputRu
 int most_nodes(const FailureSpec& spec, const GoodputSetup& setup, std::uint64_t seed) {
   const History history = history_of(as_the_job_sees_it(spec), setup.nodes, seed, 0, setup.spares);
   Machines machines(history.nodes, history.all_up_at_start);
-  std::size_t most = machines.in_order().size();
+  int most = machines.up_count();
   for (const Incident& incident : history.incidents) {
     machines.apply(incident);
-    most = std::max(most, machines.in_order().size());
+    most = std::max(most, machines.up_count());
   }
-  return static_cast<int>(most);
+  return most;
 }
 
 }  // namespace stagecraft

@@ -66,7 +66,7 @@ Bytes bytes_of_stage(const TransformerSpec& model, const ParallelPlan& plan, int
 }
 
 // On nodes of one group.
-std::vector<LayerJob> transformer_layers(const Scenario& scenario, const TransformerSpec& model,
+std::vector<JobLayer> transformer_layers(const Scenario& scenario, const TransformerSpec& model,
                                          const ParallelPlan& full, std::size_t group = 0) {
   const Scenario probe = layer_by_layer(scenario, model, full);
   Diagnostics refusals;
@@ -81,36 +81,29 @@ std::vector<LayerJob> transformer_layers(const Scenario& scenario, const Transfo
   const Cluster cluster(cluster_for(*probe.cluster, group, plan->gpus()));
   const HardwareProfile& profile =
       scenario.group_profiles.empty() ? *scenario.profile : scenario.group_profiles[group];
-  const PricingRequest request = pricing_request(probe, *plan, false);
-  const IterationPrices prices = price_transformer(model, profile, cluster, request);
-  const StateBytes bytes = bytes_of(scenario);
-  const Bytes activation = boundary_activation(model, shard_of(request));
-  const int copies = request.parallelism.sequence_parallel ? plan->tensor : 1;
-  std::vector<LayerJob> layers;
+  const IterationPrices prices =
+      price_transformer(model, profile, cluster, pricing_request(probe, *plan, false));
+  const std::int64_t kept = kept_bytes(bytes_of(scenario));
+  std::vector<JobLayer> layers;
   for (int stage = 0; stage < plan->stage_count(); ++stage) {
     const StagePrice& price = prices.stages[static_cast<std::size_t>(stage)];
     layers.push_back({.forward = price.forward.total(),
                       .backward = price.backward(),
-                      .state = bytes_of_stage(model, *plan, stage, kept_bytes(bytes)),
-                      .gradient = bytes_of_stage(model, *plan, stage, bytes.gradient),
-                      .activation = activation * copies * plan->context});
+                      .state = bytes_of_stage(model, *plan, stage, kept)});
   }
   return layers;
 }
 
-std::vector<LayerJob> abstract_layers(const Scenario& scenario, const StagesSpec& model,
+std::vector<JobLayer> abstract_layers(const Scenario& scenario, const StagesSpec& model,
                                       const Simulation& simulation) {
   const StateBytes bytes = bytes_of(scenario);
-  std::vector<LayerJob> layers;
+  std::vector<JobLayer> layers;
   // In a bidirectional pipeline there are two equal copies of each stage.
   for (std::size_t stage = 0; stage < simulation.prepared.plan.stages.size(); ++stage) {
     const StagePrice& price = simulation.prices.stages[stage];
-    const Bytes gradient = of_stage(model.gradient, stage);
     layers.push_back({.forward = price.forward.total(),
                       .backward = price.backward(),
-                      .state = gradient * kept_bytes(bytes) / bytes.gradient,
-                      .gradient = gradient,
-                      .activation = of_stage(model.activation, stage)});
+                      .state = of_stage(model.gradient, stage) * kept_bytes(bytes) / bytes.gradient});
   }
   return layers;
 }
@@ -137,7 +130,7 @@ Bytes state_of_gpu(const Scenario& scenario, const TransformerSpec& model, const
 }
 
 // Abstract stages: a rank holds its stages'.
-Bytes state_of_gpu(const std::vector<LayerJob>& layers, const ParallelPlan& plan) {
+Bytes state_of_gpu(const std::vector<JobLayer>& layers, const ParallelPlan& plan) {
   std::vector<Bytes> ranks(static_cast<std::size_t>(plan.pipeline));
   for (const HeldStage& held : plan.places().all()) {
     const int rank = plan.places().rank_of(held.stage, held.copy);
@@ -184,8 +177,6 @@ void fill_stages(const Simulation& simulation, JobCosts& costs) {
     costs.stage_forward.push_back(stage.forward.total());
     costs.stage_backward.push_back(stage.backward());
   }
-  for (const EdgePrice& edge : simulation.prices.edges)
-    costs.message = std::max({costs.message, edge.forward.total(), edge.backward.total()});
 }
 
 }  // namespace
@@ -205,7 +196,7 @@ JobCosts job_costs(const Scenario& scenario, const Simulation& simulation) {
     for (std::size_t group = 0; group < scenario.group_profiles.size(); ++group)
       costs.group_layers.push_back(transformer_layers(scenario, model, plan, group));
   }
-  for (const LayerJob& layer : costs.layers) costs.state += layer.state;
+  for (const JobLayer& layer : costs.layers) costs.state += layer.state;
   fill_stages(simulation, costs);
   if (scenario.cluster) {
     const ClusterSpec& cluster = *scenario.cluster;

@@ -17,24 +17,20 @@
 
 namespace stagecraft {
 
-struct LayerJob {
+struct JobLayer {
   Duration forward{}, backward{};
-  Bytes state{};       // state of all its tensor ranks together
-  Bytes gradient{};    // the same; reduced over replicas
-  Bytes activation{};  // sent to the next layer where that is another stage's, by all ranks together
+  Bytes state{};  // of all its tensor ranks together
 
-  [[nodiscard]] Duration work() const { return forward + backward; }
-  friend bool operator==(const LayerJob&, const LayerJob&) = default;
+  friend bool operator==(const JobLayer&, const JobLayer&) = default;
 };
 
 struct JobCosts {
-  std::vector<LayerJob> layers;
+  std::vector<JobLayer> layers;
   // The layers on each node group of a cluster with several devices, where `layers` are those of the first
   // group; else empty.
-  std::vector<std::vector<LayerJob>> group_layers;
+  std::vector<std::vector<JobLayer>> group_layers;
   // Stages of the scenario's own pipeline: the passes of one micro-batch.
   std::vector<Duration> stage_forward, stage_backward;
-  Duration message{};        // the slowest between two stages
   Bytes state{};             // state of one copy of the model
   Bytes state_of_gpu{};      // state on the fullest GPU after ZeRO sharding, offloaded or not
   Bytes state_of_node{};     // state on the fullest node

@@ -8,7 +8,7 @@
 
 #include "base/ceil_div.hpp"
 #include "base/check.hpp"
-#include "sim/goodput/history.hpp"
+#include "sim/goodput/expected_failures.hpp"
 #include "sim/goodput/never.hpp"
 #include "sim/goodput/policies/checkpoint_restart.hpp"
 #include "sim/goodput/policies/elastic.hpp"
@@ -23,20 +23,22 @@
 namespace stagecraft {
 namespace {
 
-constexpr const char* kStepsOfTable = "steps come from failures.policy.throughput, not from the simulator";
-
 std::int64_t samples_of_table(const SetupRequest& request) {
   const std::int64_t given = request.spec.policy.samples_per_step;
   return given > 0 ? given : request.scenario.training.global_batch_size;
+}
+
+// Nodes of a pipeline of the scenario, rounded down.
+int pipeline_nodes(const JobCosts& costs) {
+  return std::max(1, costs.replica_gpus / costs.gpus_per_node);
 }
 
 // Can a policy that is no replay train by its table: on all nodes, and for ReCycle on the fewest nodes that
 // hold a pipeline?
 bool has_row_that_trains(const SetupRequest& request, Diagnostics& diagnostics) {
   const PolicySpec& policy = request.spec.policy;
-  const int nodes = request.shapes.nodes();
   const bool recycles = policy.kind == PolicyKind::kRecycle;
-  const int least = recycles ? std::max(1, request.costs.replica_gpus / request.costs.gpus_per_node) : nodes;
+  const int least = recycles ? pipeline_nodes(request.costs) : request.shapes.nodes();
   if (throughput_of(policy.throughput, least) > 0) return true;
   diagnostics.error(
       {.code = "policy-constraint",
@@ -73,12 +75,12 @@ class Setup {
   Setup(const SetupRequest& request, Diagnostics& diagnostics)
       : request_(request), spec_(request.spec.policy), diagnostics_(diagnostics) {}
 
-  // Reports an error and returns false where it matters which nodes were lost. Nodes or their links differ
-  // there, but a degraded shape always stands on the first nodes.
-  bool knows_the_lost();
   std::optional<GoodputSetup> run();
 
  private:
+  // Reports an error and returns false where it matters which nodes were lost. Nodes or their links differ
+  // there, but a degraded shape always stands on the first nodes.
+  bool may_lose_any_node();
   std::optional<GoodputSetup> checkpoint_restart();
   std::optional<GoodputSetup> hot_spares();
   std::optional<GoodputSetup> elastic();
@@ -115,7 +117,6 @@ ShapeOf Setup::replicas(BatchRule batch) const {
   return at_most(full(), [&shapes = request_.shapes, batch](int n) { return shapes.replicas(n, batch); });
 }
 
-// Until it is usable.
 Duration Setup::checkpoint_on_demand() {
   const auto times = checkpointing_of(request_.spec.checkpoint,
                                       {.costs = request_.costs,
@@ -124,18 +125,17 @@ Duration Setup::checkpoint_on_demand() {
                                        .iteration = full().duration,
                                        .failures_per_s = failures_per_s()},
                                       diagnostics_);
-  return times ? times->block + times->persist : Duration::zero();
+  return times ? times->on_demand() : Duration::zero();
 }
 
 std::optional<GoodputSetup> Setup::checkpoint_restart() {
-  const double rate = failures_per_s();
   const CheckpointRestartSpec job{
       .nodes = nodes(),
       .lost = spec_.lost,
       .restart = spec_.restart,
       .gpus_per_node = gpus_per_node(),
       .shape = replicas(BatchRule::kKept),
-      .between_failures = rate > 0 ? from_seconds_or_never(1 / rate) : Duration::max(),
+      .between_failures = mean_time_between(failures_per_s()),
       .checkpoint_cost = spec_.lost == LostNode::kDoneWithout ? checkpoint_on_demand() : Duration::zero()};
   return GoodputSetup{.policy = [job] { return std::make_unique<CheckpointRestart>(job); },
                       .ideal = full(),
@@ -150,11 +150,10 @@ int Setup::spares() const {
 SlowLadder Setup::ladder() {
   const SlowRungs& rungs = spec_.slow;
   const SlownessExpected expected = slowness_expected(request_.spec, nodes());
-  const double changes = failures_per_s() + expected.onsets_per_s;
   const bool alike = nodes() % plan().data == 0;
   return {.notice = rungs.notice,
           .remaining = rungs.lasts.value_or(expected.lasts),
-          .undisturbed = changes > 0 ? from_seconds_or_never(1 / changes) : Duration::max(),
+          .undisturbed = mean_time_between(failures_per_s() + expected.onsets_per_s),
           .checkpoint_cost = checkpoint_on_demand(),
           .exchange = rungs.exchange,
           .restart = rungs.restart,
@@ -279,7 +278,7 @@ std::optional<GoodputSetup> Setup::varuna() {
   return setup;
 }
 
-bool Setup::knows_the_lost() {
+bool Setup::may_lose_any_node() {
   const bool degrades = spec_.kind == PolicyKind::kElastic || spec_.kind == PolicyKind::kVaruna ||
                         spec_.kind == PolicyKind::kBamboo || spec_.slow.restart ||
                         spec_.lost == LostNode::kDoneWithout;
@@ -308,7 +307,7 @@ bool Setup::knows_the_lost() {
 }
 
 std::optional<GoodputSetup> Setup::run() {
-  if (!knows_the_lost()) return std::nullopt;
+  if (!may_lose_any_node()) return std::nullopt;
   switch (spec_.kind) {
     case PolicyKind::kCheckpointRestart:
     case PolicyKind::kNone:
@@ -326,6 +325,72 @@ std::optional<GoodputSetup> Setup::run() {
       break;
   }
   return set_up_redundant(request_, diagnostics_);
+}
+
+bool comes_and_goes(const FailureLaw& law) {
+  return !std::holds_alternative<FailSlow>(law) && !std::holds_alternative<SilentCorruption>(law) &&
+         !std::holds_alternative<Maintenance>(law);
+}
+
+// A replay supports only nodes that arrive and leave.
+bool is_replayable(const FailureSpec& spec, Diagnostics& diagnostics) {
+  const bool nodes_only = std::ranges::all_of(spec.processes, [](const FailureProcess& process) {
+    return comes_and_goes(process.law) && std::ranges::none_of(process.causes, [](const Cause& cause) {
+             return cause.severity == FailureSeverity::kProcess && cause.share > 0;
+           });
+  });
+  if (nodes_only && ideal_throughput(spec.policy) > 0) return true;
+  diagnostics.error(
+      {.code = "policy-constraint",
+       .path = nodes_only ? "failures.policy.throughput" : "failures.process",
+       .message = nodes_only ? "no row of the table trains"
+                             : "a policy with a table of throughputs replays a published evaluation, which "
+                               "knows only nodes that come and go",
+       .hint = nodes_only ? "give a throughput above 0"
+                          : "use kind: trace or spot, or causes of severity node; or leave throughput out"});
+  return false;
+}
+
+// Varuna's write time is the checkpoint's blocking time.
+std::optional<GoodputSetup> set_up_replay(const SetupRequest& request, Diagnostics& diagnostics) {
+  const FailureSpec& spec = request.spec;
+  if (!is_replayable(spec, diagnostics)) return std::nullopt;
+  const JobCosts& costs = request.costs;
+  const std::int64_t samples = samples_of_table(request);
+  const double ideal = ideal_throughput(spec.policy);
+  GoodputSetup setup{.ideal = {.duration = from_seconds(static_cast<double>(samples) / ideal),
+                               .samples = samples,
+                               .nodes = request.shapes.nodes()},
+                     .nodes = request.shapes.nodes(),
+                     .checkpoints = false};
+  setup.replay = replayed({.policy = spec.policy,
+                           .samples_per_step = samples,
+                           .gpus_per_node = costs.gpus_per_node,
+                           .stages = spec.policy.stages > 0 ? spec.policy.stages : pipeline_nodes(costs),
+                           .checkpoint_write = spec.checkpoint.block.value_or(Duration::zero()),
+                           .horizon = spec.horizon});
+  return setup;
+}
+
+// Steps come from the simulator.
+std::optional<GoodputSetup> set_up_simulated(const SetupRequest& request, Diagnostics& diagnostics) {
+  if (request.simulation.report.iteration_time > Duration::zero()) return Setup(request, diagnostics).run();
+  diagnostics.error({.code = "policy-constraint",
+                     .path = "failures",
+                     .message = "an iteration takes no time, and nothing can be lost of it",
+                     .hint = "give a pass of the model a duration above 0"});
+  return std::nullopt;
+}
+
+// Steps come from the table of throughputs.
+std::optional<GoodputSetup> set_up_by_table(const SetupRequest& request, Diagnostics& diagnostics) {
+  std::optional<GoodputSetup> setup;
+  if (is_replay(request.spec.policy))
+    setup = set_up_replay(request, diagnostics);
+  else if (has_row_that_trains(request, diagnostics))
+    setup = Setup(request, diagnostics).run();
+  if (setup) setup->notes.emplace_back("steps come from failures.policy.throughput, not from the simulator");
+  return setup;
 }
 
 }  // namespace
@@ -374,72 +439,9 @@ Duration reconfigure_time(const SetupRequest& request) {
   return request.spec.policy.reconfigure.value_or(request.spec.policy.swap);
 }
 
-namespace {
-
-bool comes_and_goes(const FailureLaw& law) {
-  return !std::holds_alternative<FailSlow>(law) && !std::holds_alternative<SilentCorruption>(law) &&
-         !std::holds_alternative<Maintenance>(law);
-}
-
-// A replay supports only nodes that arrive and leave.
-bool is_replayable(const FailureSpec& spec, Diagnostics& diagnostics) {
-  const bool nodes_only = std::ranges::all_of(spec.processes, [](const FailureProcess& process) {
-    return comes_and_goes(process.law) && std::ranges::none_of(process.causes, [](const Cause& cause) {
-             return cause.severity == FailureSeverity::kProcess && cause.share > 0;
-           });
-  });
-  if (nodes_only && ideal_throughput(spec.policy) > 0) return true;
-  diagnostics.error(
-      {.code = "policy-constraint",
-       .path = nodes_only ? "failures.policy.throughput" : "failures.process",
-       .message = nodes_only ? "no row of the table trains"
-                             : "a policy with a table of throughputs replays a published evaluation, which "
-                               "knows only nodes that come and go",
-       .hint = nodes_only ? "give a throughput above 0"
-                          : "use kind: trace or spot, or causes of severity node; or leave throughput out"});
-  return false;
-}
-
-// Varuna's write time is the checkpoint's blocking time.
-std::optional<GoodputSetup> set_up_replay(const SetupRequest& request, Diagnostics& diagnostics) {
-  const FailureSpec& spec = request.spec;
-  if (!is_replayable(spec, diagnostics)) return std::nullopt;
-  const JobCosts& costs = request.costs;
-  const std::int64_t samples = samples_of_table(request);
-  const int pipeline_nodes = std::max(1, costs.replica_gpus / costs.gpus_per_node);
-  const double ideal = ideal_throughput(spec.policy);
-  GoodputSetup setup{.ideal = {.duration = from_seconds(static_cast<double>(samples) / ideal),
-                               .samples = samples,
-                               .nodes = request.shapes.nodes()},
-                     .nodes = request.shapes.nodes(),
-                     .checkpoints = false};
-  setup.replay = replayed({.policy = spec.policy,
-                           .samples_per_step = samples,
-                           .gpus_per_node = costs.gpus_per_node,
-                           .stages = spec.policy.stages > 0 ? spec.policy.stages : pipeline_nodes,
-                           .checkpoint_write = spec.checkpoint.block.value_or(Duration::zero()),
-                           .horizon = spec.horizon});
-  setup.notes.push_back(kStepsOfTable);
-  return setup;
-}
-
-}  // namespace
-
 std::optional<GoodputSetup> set_up(const SetupRequest& request, Diagnostics& diagnostics) {
-  if (is_replay(request.spec.policy)) return set_up_replay(request, diagnostics);
-  if (request.spec.policy.throughput.empty() &&
-      request.simulation.report.iteration_time == Duration::zero()) {
-    diagnostics.error({.code = "policy-constraint",
-                       .path = "failures",
-                       .message = "an iteration takes no time, and nothing can be lost of it",
-                       .hint = "give a pass of the model a duration above 0"});
-    return std::nullopt;
-  }
-  if (request.spec.policy.throughput.empty()) return Setup(request, diagnostics).run();
-  if (!has_row_that_trains(request, diagnostics)) return std::nullopt;
-  std::optional<GoodputSetup> setup = Setup(request, diagnostics).run();
-  if (setup) setup->notes.push_back(kStepsOfTable);
-  return setup;
+  return request.spec.policy.throughput.empty() ? set_up_simulated(request, diagnostics)
+                                                : set_up_by_table(request, diagnostics);
 }
 
 }  // namespace stagecraft

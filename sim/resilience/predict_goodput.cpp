@@ -10,7 +10,7 @@
 #include <variant>
 
 #include "base/text.hpp"
-#include "sim/goodput/history.hpp"
+#include "sim/goodput/expected_failures.hpp"
 #include "sim/goodput/run_repeats.hpp"
 #include "sim/goodput/spares.hpp"
 #include "sim/resilience/checkpoint_times.hpp"
@@ -49,17 +49,24 @@ void fill_result(const GoodputRun& ran, GoodputReport& report) {
                    });
 }
 
+std::string name_of(CheckpointMode mode) {
+  return std::string(kCheckpointModeNames[static_cast<std::size_t>(mode)]);
+}
+
+// Those of a replayed evaluation: Varuna's.
+GoodputCheckpoint replayed_checkpoint(const FailureSpec& spec, const GoodputSetup& setup) {
+  const std::int64_t every = spec.policy.checkpoint_every;
+  if (!setup.replay || spec.policy.kind != PolicyKind::kVaruna || every <= 0) return {.mode = "none"};
+  return {.mode = name_of(CheckpointMode::kSync),
+          .interval = every * setup.ideal.duration,
+          .steps = every,
+          .block = spec.checkpoint.block.value_or(Duration::zero())};
+}
+
 void fill_checkpoint(const GoodputJob& job, const FailureSpec& spec, const GoodputRun& ran,
                      GoodputReport& report) {
   if (!ran.checkpointing) {
-    report.checkpoint.mode = "none";
-    const std::int64_t every = spec.policy.checkpoint_every;
-    if (!ran.setup.replay || spec.policy.kind != PolicyKind::kVaruna || every <= 0) return;
-    // The mode of the replayed evaluation.
-    report.checkpoint.mode = kCheckpointModeNames[static_cast<std::size_t>(CheckpointMode::kSync)];
-    report.checkpoint.interval = every * ran.setup.ideal.duration;
-    report.checkpoint.steps = every;
-    report.checkpoint.block = spec.checkpoint.block.value_or(Duration::zero());
+    report.checkpoint = replayed_checkpoint(spec, ran.setup);
     return;
   }
   const Checkpointing& times = *ran.checkpointing;
@@ -75,7 +82,7 @@ void fill_checkpoint(const GoodputJob& job, const FailureSpec& spec, const Goodp
         "failures.checkpoint.interval: a snapshot waits until the one before is written, {}: every {} "
         "steps, not every {}",
         human(times.persist), steps, asked));
-  report.checkpoint = {.mode = std::string(kCheckpointModeNames[static_cast<std::size_t>(times.mode)]),
+  report.checkpoint = {.mode = name_of(times.mode),
                        .interval = never ? Duration::zero() : steps * iteration,
                        .steps = never ? 0 : steps,
                        .never = never,
@@ -242,8 +249,7 @@ std::vector<std::string> doubts(const GoodputJob& job, const FailureSpec& spec, 
     if (std::ssize(replay->trace.nodes) > ran.setup.nodes)
       notes.push_back(
           fmt::format("failures.process.servers: not given, so that the job has the first {} of the {} "
-                      "servers that failed in "
-                      "{}; with it, its nodes are drawn from all that were watched",
+                      "servers that failed in {}; with it, its nodes are drawn from all that were watched",
                       ran.setup.nodes, replay->trace.nodes.size(), replay->file));
   }
   if (ran.result.samples_per_s.mean > 0) return notes;

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/ceil_div.hpp"
-#include "sim/goodput/history.hpp"
+#include "sim/goodput/expected_failures.hpp"
 #include "sim/goodput/never.hpp"
 #include "sim/goodput/oobleck/plan.hpp"
 #include "sim/goodput/policies/oobleck.hpp"
@@ -16,14 +16,14 @@
 namespace stagecraft {
 namespace {
 
-StageOption option_of(const JobCosts& costs, const std::vector<LayerJob>& layers) {
+StageOption option_of(const JobCosts& costs, const std::vector<JobLayer>& layers) {
   StageOption option{.gpus = costs.stage_gpus, .layers = {}};
-  for (const LayerJob& layer : layers)
+  for (const JobLayer& layer : layers)
     option.layers.push_back({.forward = layer.forward, .backward = layer.backward});
   return option;
 }
 
-std::optional<StageOption> stage_option(const SetupRequest& request, Diagnostics& diagnostics) {
+bool has_stages_within_nodes(const SetupRequest& request, Diagnostics& diagnostics) {
   const JobCosts& costs = request.costs;
   if (costs.gpus_per_node % costs.stage_gpus != 0) {
     diagnostics.error({.code = "policy-constraint",
@@ -31,7 +31,7 @@ std::optional<StageOption> stage_option(const SetupRequest& request, Diagnostics
                        .message = fmt::format("a stage of {} GPUs is no part of a node of {}",
                                               costs.stage_gpus, costs.gpus_per_node),
                        .hint = "Oobleck's stages lie within nodes: use a smaller tensor · context"});
-    return std::nullopt;
+    return false;
   }
   const std::optional<ClusterSpec>& cluster = request.scenario.cluster;
   if (cluster && cluster->groups.size() > 1)
@@ -43,22 +43,22 @@ std::optional<StageOption> stage_option(const SetupRequest& request, Diagnostics
                                                 "yet by Oobleck's templates",
                                                 costs.gpus_per_node, group.node.gpus),
                          .hint = "use nodes with the same number of GPUs"});
-      return std::nullopt;
+      return false;
     }
-  return option_of(costs, costs.layers);
+  return true;
 }
 
 // Each kind of device with layer times of its own.
-std::vector<AlikeNodes> groups_of(const SetupRequest& request, const StageOption& option) {
+std::vector<AlikeNodes> groups_of(const SetupRequest& request) {
+  const JobCosts& costs = request.costs;
   const std::optional<ClusterSpec>& cluster = request.scenario.cluster;
-  if (!cluster) return {{.nodes = request.shapes.nodes(), .options = {option}, .name = {}}};
-  const auto& own = request.costs.group_layers;
+  if (!cluster)
+    return {{.nodes = request.shapes.nodes(), .options = {option_of(costs, costs.layers)}, .name = {}}};
   std::vector<AlikeNodes> groups;
   for (std::size_t i = 0; i < cluster->groups.size(); ++i) {
     const NodeGroup& group = cluster->groups[i];
-    groups.push_back({.nodes = group.count,
-                      .options = {own.empty() ? option : option_of(request.costs, own[i])},
-                      .name = group.node.name});
+    const auto& layers = costs.group_layers.empty() ? costs.layers : costs.group_layers[i];
+    groups.push_back({.nodes = group.count, .options = {option_of(costs, layers)}, .name = group.node.name});
   }
   return groups;
 }
@@ -130,16 +130,16 @@ class Tails {
   Tails(const SetupRequest& request, const OobleckSpec& spec)
       : times_(request.pipelines),
         spec_(spec),
-        nodes_(request.shapes.nodes()),
+        range_(range_of(spec)),
         templates_(spec.groups, spec.gpus_per_node, {.rule = spec.rule, .time = spec.time}) {}
 
   // Tails by number of pipelines: computed at the fewest and the most pipelines of a size, and linear
   // between.
   [[nodiscard]] std::vector<Duration> all() {
-    const int most = std::min(nodes_ / spec_.min_nodes, spec_.micro_batches);
+    const int most = std::min(range_.nodes / range_.min_nodes, spec_.micro_batches);
     std::vector<Duration> tails(1);
     for (int first = 1; first <= most; first = static_cast<int>(tails.size())) {
-      const int last = std::min(most, nodes_ / (nodes_ / first));
+      const int last = std::min(most, range_.nodes / (range_.nodes / first));
       const Duration from = of(first), to = of(last);
       for (int pipelines = first; pipelines <= last; ++pipelines)
         tails.push_back(from + (to - from) * (pipelines - first) / std::max(1, last - first));
@@ -150,12 +150,11 @@ class Tails {
  private:
   // The tail of the kind of node whose pipelines have the longest.
   [[nodiscard]] Duration of(int pipelines) {
-    const int largest = std::min(nodes_ - spec_.max_failures * spec_.min_nodes, templates_.most_nodes());
     const int micro_batches = ceil_div(spec_.micro_batches, pipelines);
     Duration longest{};
     for (std::size_t group = 0; group < spec_.groups.size(); ++group) {
       Composition nodes(spec_.groups.size());
-      nodes[group] = std::min(nodes_ / pipelines, largest);
+      nodes[group] = std::min(range_.nodes / pipelines, range_.most_nodes);
       const int number = templates_.find(nodes).value();
       const std::vector<int> layers = layers_per_stage(templates_.at(number).partition, templates_.layers());
       const Duration together = times_.time(layers, nodes, micro_batches, pipelines);
@@ -166,23 +165,22 @@ class Tails {
 
   const PipelineTimes& times_;
   const OobleckSpec& spec_;
-  int nodes_;
+  TemplateRange range_;
   Templates templates_;
 };
 
 std::optional<OobleckSpec> oobleck_spec(const SetupRequest& request, Diagnostics& diagnostics) {
-  const std::optional<StageOption> option = stage_option(request, diagnostics);
-  if (!option) return std::nullopt;
+  if (!has_stages_within_nodes(request, diagnostics)) return std::nullopt;
   const PolicySpec& policy = request.spec.policy;
   const TrainingSpec& training = request.scenario.training;
   const bool published = policy.rules == Rules::kPublished;
-  OobleckSpec spec{.groups = groups_of(request, *option),
+  OobleckSpec spec{.groups = groups_of(request),
                    .gpus_per_node = request.costs.gpus_per_node,
                    .min_nodes = least_nodes_of(request),
                    .max_failures = policy.max_failures,
                    .micro_batches = static_cast<int>(training.global_batch_size / training.micro_batch_size),
                    .rule = published ? PipelineRule::kPublished : PipelineRule::kCorrected};
-  for (const LayerJob& layer : request.costs.layers) spec.layer_state.push_back(layer.state);
+  for (const JobLayer& layer : request.costs.layers) spec.layer_state.push_back(layer.state);
   // Without a network, states move instantly.
   constexpr Bandwidth kAtOnce(1e18);
   const Bandwidth network = request.costs.node_network;
@@ -227,15 +225,14 @@ std::optional<GoodputSetup> set_up_oobleck(const SetupRequest& request, Diagnost
   setup.ideal = full_step(request);
   const Duration least = setup.planner->ask([](OobleckPlanner& planner) { return planner.least_step(); });
   setup.ideal.duration = std::min(setup.ideal.duration, least);
-  const double rate = failures_per_second(request.spec, setup.nodes);
   // Each lost node returns: two changes per failure.
-  const OobleckPolicySpec job{
-      .samples = setup.ideal.samples,
-      .reconfigure = reconfigure,
-      .copy_included = whole,
-      .recompose = policy.recompose_on_join,
-      .between_changes = rate > 0 ? from_seconds_or_never(1 / (2 * rate)) : Duration::max(),
-      .least_step = setup.ideal.duration};
+  const double changes = 2 * failures_per_second(request.spec, setup.nodes);
+  const OobleckPolicySpec job{.samples = setup.ideal.samples,
+                              .reconfigure = reconfigure,
+                              .copy_included = whole,
+                              .recompose = policy.recompose_on_join,
+                              .between_changes = mean_time_between(changes),
+                              .least_step = setup.ideal.duration};
   setup.policy = [planner = setup.planner.get(), job] {
     return std::make_unique<OobleckPolicy>(*planner, job);
   };

@@ -27,8 +27,8 @@ struct Workers {
 std::optional<Workers> workers_of(const SetupRequest& request, Diagnostics& diagnostics) {
   const ParallelPlan& plan = request.simulation.prepared.plan;
   const JobCosts& costs = request.costs;
-  const int per_node = costs.gpus_per_node / std::max(costs.stage_gpus, 1);
-  if (costs.gpus_per_node % costs.stage_gpus != 0 || plan.data % std::max(per_node, 1) != 0) {
+  const int per_node = costs.gpus_per_node / costs.stage_gpus;
+  if (costs.gpus_per_node % costs.stage_gpus != 0 || plan.data % per_node != 0) {
     diagnostics.error(
         {.code = "policy-constraint",
          .path = "failures.policy",

@@ -14,10 +14,6 @@
 namespace stagecraft {
 namespace {
 
-std::string words(Duration time) {
-  return human(time);
-}
-
 // The rate of a law that has one; recorded and hourly laws are as they are.
 std::optional<double> rate_of(const FailureLaw& law) {
   return std::visit(
@@ -119,7 +115,7 @@ void scale_slowdown(FailureSpec& spec, double factor) {
 
 std::string discovery_words(const FailureSpec& spec) {
   return law_words<SilentCorruption>(spec, [](const SilentCorruption& law) {
-    return law.discovery > Duration::zero() ? words(law.discovery) : "";
+    return law.discovery > Duration::zero() ? human(law.discovery) : "";
   });
 }
 
@@ -131,7 +127,7 @@ void scale_discovery(FailureSpec& spec, double factor) {
 template <Duration Maintenance::*time>
 std::string maintenance_words(const FailureSpec& spec) {
   return law_words<Maintenance>(
-      spec, [](const Maintenance& law) { return law.*time > Duration::zero() ? words(law.*time) : ""; });
+      spec, [](const Maintenance& law) { return law.*time > Duration::zero() ? human(law.*time) : ""; });
 }
 
 // The jitter stays within half a period.
@@ -147,7 +143,7 @@ void scale_absence(FailureSpec& spec, double factor) {
 }
 
 std::string detect_words(const FailureSpec& spec) {
-  if (spec.detect) return *spec.detect > Duration::zero() ? words(*spec.detect) : "";
+  if (spec.detect) return *spec.detect > Duration::zero() ? human(*spec.detect) : "";
   Duration least = Duration::max(), most{};
   for (const FailureProcess& process : spec.processes)
     for (const Cause& cause : process.causes) {
@@ -155,7 +151,7 @@ std::string detect_words(const FailureSpec& spec) {
       most = std::max(most, cause.detect);
     }
   if (most == Duration::zero()) return "";
-  return least == most ? words(most) : words(least) + " to " + words(most);
+  return least == most ? human(most) : human(least) + " to " + human(most);
 }
 
 void scale_detect(FailureSpec& spec, double factor) {
@@ -166,7 +162,7 @@ void scale_detect(FailureSpec& spec, double factor) {
 
 std::string restart_words(const FailureSpec& spec) {
   std::vector<std::string> rows;
-  for (const auto& [gpus, time] : spec.policy.restart) rows.push_back(words(time));
+  for (const auto& [gpus, time] : spec.policy.restart) rows.push_back(human(time));
   if (rows.size() > 2) return rows.front() + " to " + rows.back();
   return join(rows, " to ");
 }
@@ -177,9 +173,9 @@ void scale_restart(FailureSpec& spec, double factor) {
 
 std::string repair_words(const FailureSpec& spec) {
   const RepairSpec& repair = spec.repair;
-  if (repair.kind == RepairKind::kConstant) return words(repair.time);
+  if (repair.kind == RepairKind::kConstant) return human(repair.time);
   if (repair.kind == RepairKind::kEmpirical && !repair.times.empty())
-    return "median " + words(repair.times[repair.times.size() / 2]);
+    return "median " + human(repair.times[repair.times.size() / 2]);
   return "";
 }
 
@@ -196,29 +192,25 @@ void scale_repairs(FailureSpec& spec, double factor) {
 }
 
 // Text of a checkpoint write rate; empty where checkpoint times are given.
-std::string rate_of_writing(const CheckpointSpec& checkpoint, Bandwidth rate) {
+template <Bandwidth CheckpointSpec::*rate>
+std::string write_rate_words(const FailureSpec& spec) {
+  const CheckpointSpec& checkpoint = spec.checkpoint;
   if (checkpoint.block || checkpoint.persist) return "";
-  return rate.count() > 0 ? human(rate) : "";
+  return (checkpoint.*rate).count() > 0 ? human(checkpoint.*rate) : "";
 }
 
-std::string node_write_words(const FailureSpec& spec) {
-  return rate_of_writing(spec.checkpoint, spec.checkpoint.node_write);
+template <Bandwidth CheckpointSpec::*rate>
+void scale_write_rate(FailureSpec& spec, double factor) {
+  spec.checkpoint.*rate = Bandwidth((spec.checkpoint.*rate).count() * factor);
 }
 
-void scale_node_write(FailureSpec& spec, double factor) {
-  spec.checkpoint.node_write = Bandwidth(spec.checkpoint.node_write.count() * factor);
-}
-
-std::string storage_write_words(const FailureSpec& spec) {
-  return rate_of_writing(spec.checkpoint, spec.checkpoint.storage_write);
-}
-
-void scale_storage_write(FailureSpec& spec, double factor) {
-  spec.checkpoint.storage_write = Bandwidth(spec.checkpoint.storage_write.count() * factor);
+template <Bandwidth CheckpointSpec::*rate>
+constexpr VariedInput write_rate(const char* path) {
+  return {path, write_rate_words<rate>, scale_write_rate<rate>};
 }
 
 std::string block_words(const FailureSpec& spec) {
-  return spec.checkpoint.block ? words(*spec.checkpoint.block) : "";
+  return spec.checkpoint.block ? human(*spec.checkpoint.block) : "";
 }
 
 void scale_block(FailureSpec& spec, double factor) {
@@ -226,7 +218,7 @@ void scale_block(FailureSpec& spec, double factor) {
 }
 
 std::string interval_words(const FailureSpec& spec) {
-  return spec.checkpoint.rule == IntervalRule::kTime ? words(spec.checkpoint.interval) : "";
+  return spec.checkpoint.rule == IntervalRule::kTime ? human(spec.checkpoint.interval) : "";
 }
 
 void scale_interval(FailureSpec& spec, double factor) {
@@ -234,7 +226,7 @@ void scale_interval(FailureSpec& spec, double factor) {
 }
 
 std::string reconfigure_words(const FailureSpec& spec) {
-  return spec.policy.reconfigure ? words(*spec.policy.reconfigure) : "";
+  return spec.policy.reconfigure ? human(*spec.policy.reconfigure) : "";
 }
 
 void scale_reconfigure(FailureSpec& spec, double factor) {
@@ -245,7 +237,7 @@ void scale_reconfigure(FailureSpec& spec, double factor) {
 template <PolicyKind kind, Duration PolicySpec::*time>
 std::string policy_words(const FailureSpec& spec) {
   const Duration value = spec.policy.*time;
-  return spec.policy.kind == kind && value > Duration::zero() ? words(value) : "";
+  return spec.policy.kind == kind && value > Duration::zero() ? human(value) : "";
 }
 
 template <Duration PolicySpec::*time>
@@ -296,8 +288,8 @@ constexpr VariedInput kInputs[] = {
     {"failures.repair", repair_words, scale_repairs},
     {"failures.checkpoint.interval", interval_words, scale_interval},
     {"failures.checkpoint.block", block_words, scale_block},
-    {"failures.checkpoint.node_write", node_write_words, scale_node_write},
-    {"failures.checkpoint.storage_write", storage_write_words, scale_storage_write},
+    write_rate<&CheckpointSpec::node_write>("failures.checkpoint.node_write"),
+    write_rate<&CheckpointSpec::storage_write>("failures.checkpoint.storage_write"),
 };
 
 }  // namespace

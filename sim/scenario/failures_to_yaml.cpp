@@ -88,7 +88,7 @@ class LawPrinter {
     out_.field("slowdown", fmt::format("[{}, {}]", law.low_factor, law.high_factor));
     out_.field("shortest", quantity(law.shortest));
     out_.field("longest", quantity(law.longest));
-    out_.field("part", law.traffic ? "traffic" : "compute");
+    out_.field("part", word(law.part, kSlowPartNames));
   }
   void operator()(const SilentCorruption& law) const {
     out_.real("rate_per_node_day", law.rate_per_node_day);

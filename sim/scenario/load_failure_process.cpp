@@ -383,8 +383,8 @@ FailureLaw ProcessLoader::load_fail_slow() {
   if (law.shortest > law.longest)
     map_.error("longest", "contradiction",
                fmt::format("{} is less than the shortest, {}", human(law.longest), human(law.shortest)));
-  law.traffic = map_.choice("part", {{"compute", "traffic"}}, 0) == 1;
-  fallback_.names = {law.traffic ? "slow link" : "slow node"};
+  law.part = map_.choose("part", kSlowPartNames, SlowPart::kCompute);
+  fallback_.names = {law.part == SlowPart::kTraffic ? "slow link" : "slow node"};
   return law;
 }
 

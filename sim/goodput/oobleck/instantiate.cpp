@@ -291,6 +291,25 @@ std::vector<int> hosts_of(Templates& templates, const InstantiateRequest& reques
   return hosts;
 }
 
+// A pool for each host, of the nodes that its pipelines can use up.
+std::vector<Pool> pools_of(const InstantiateRequest& request, const std::vector<int>& hosts, int fewest) {
+  std::vector<Pool> pools;
+  for (int host = 0; host < static_cast<int>(hosts.size()); ++host) {
+    int nodes = 0;
+    for (std::size_t group = 0; group < hosts.size(); ++group)
+      if (hosts[group] == host) nodes += request.available[group];
+    const bool alone = nodes == nodes_of(request.available);
+    if (!request.may_idle) nodes = usable(nodes, request, alone ? fewest : 1, request.micro_batches);
+    if (nodes > 0)
+      pools.push_back({.group = host,
+                       .nodes = nodes,
+                       .least = request.min_nodes,
+                       .most = request.most_nodes,
+                       .may_idle = request.may_idle});
+  }
+  return pools;
+}
+
 // Takes `size` nodes of a pool: the host's own first, then the lent ones.
 Composition take(Composition& left, const std::vector<int>& hosts, int host, int size) {
   Composition out(left.size());
@@ -314,20 +333,7 @@ std::optional<Instantiation> instantiate(Templates& templates, const Instantiate
   if (nodes < request.min_nodes) return std::nullopt;
   const int fewest = std::min({request.max_failures + 1, nodes / request.min_nodes, request.micro_batches});
   const std::vector<int> hosts = hosts_of(templates, request, fewest);
-  std::vector<Pool> pools;
-  for (int host = 0; host < static_cast<int>(hosts.size()); ++host) {
-    int counted = 0;
-    for (std::size_t group = 0; group < hosts.size(); ++group)
-      if (hosts[group] == host) counted += request.available[group];
-    const bool alone = counted == nodes;
-    if (!request.may_idle) counted = usable(counted, request, alone ? fewest : 1, request.micro_batches);
-    if (counted > 0)
-      pools.push_back({.group = host,
-                       .nodes = counted,
-                       .least = request.min_nodes,
-                       .most = request.most_nodes,
-                       .may_idle = request.may_idle});
-  }
+  const std::vector<Pool> pools = pools_of(request, hosts, fewest);
   const auto sizes = PoolSearch(templates, request, pools, fewest).best();
   Instantiation out{.idle = request.available};
   std::vector<int> numbers;

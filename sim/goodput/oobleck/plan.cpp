@@ -45,12 +45,7 @@ void add_copy(PlannedFailure& row, const StateCopy& copy) {
   if (row.from_checkpoint) return;
   row.copy = copy.time;
   row.moved = copy.moved;
-  row.busiest = copy.busiest;
-  for (const auto& [node, traffic] : copy.nodes) {
-    row.receivers += traffic.messages_in > 0 ? 1 : 0;
-    row.most_in = std::max(row.most_in, traffic.in);
-    row.most_out = std::max(row.most_out, traffic.out);
-  }
+  for (const auto& [node, traffic] : copy.nodes) row.receivers += traffic.messages_in > 0 ? 1 : 0;
 }
 
 PlannedFailure planned_failure(OobleckPlanner& planner, const OobleckLayout& layout, int node,
@@ -60,7 +55,6 @@ PlannedFailure planned_failure(OobleckPlanner& planner, const OobleckLayout& lay
                      .pipeline = pipeline_of(layout, node),
                      .events = std::move(after.events),
                      .sizes = sizes_of(after.layout.pipelines),
-                     .idle = static_cast<int>(after.layout.idle.size()),
                      .runs = after.runs,
                      .guarantee_kept = after.guarantee_kept};
   if (row.pipeline >= 0) row.reconfigure = reconfigure.time;

@@ -1,14 +1,10 @@
 // Oobleck's plan for a job, as a value: its templates, its initial pipelines, and the effect of each failure.
-//
-// Two outputs: text (render_plan) and JSON (write_plan; times in seconds under keys that end in _s, sizes
-// under keys that end in _bytes).
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "base/diagnostic.hpp"
-#include "base/json.hpp"
 #include "base/units.hpp"
 #include "sim/goodput/oobleck/planner.hpp"
 
@@ -35,7 +31,6 @@ struct PlannedFailure {
   int pipeline = -1;  // its number in the plan; -1: the node was a standby
   std::vector<PipelineEvent> events = {};
   std::vector<int> sizes = {};  // sizes of the pipelines after the failure, ascending
-  int idle = 0;
   bool runs = true;
   bool guarantee_kept = true;
   bool from_checkpoint = false;  // a layer has no surviving owner
@@ -43,10 +38,7 @@ struct PlannedFailure {
   Duration copy{};
   Bytes moved{};
   int receivers = 0;  // nodes that get something
-  Bytes most_in{};    // by one node
-  Bytes most_out{};
-  int busiest = -1;  // the node that finishes last
-  Duration step{};   // after it; 0 where it does not run
+  Duration step{};    // after it; 0 where it does not run
 };
 
 // The best pipelines of fewer nodes: the result of recomposing.
@@ -76,7 +68,7 @@ struct OobleckPlan {
 };
 inline constexpr int kPlannedCounts = 16;
 
-// `reconfigure`: time of a reconfiguration without the state copy; with `copy_included`, all of its time.
+// The time of a reconfiguration without the state copy; with `copy_included`, all of it.
 struct ReconfigureCost {
   Duration time{};
   bool copy_included = false;
@@ -86,7 +78,5 @@ struct ReconfigureCost {
 
 // Failures with the same effect share one row; ends with a newline.
 [[nodiscard]] std::string render_plan(const OobleckPlan& plan);
-// Writes one JSON object.
-void write_plan(JsonWriter& json, const OobleckPlan& plan);
 
 }  // namespace stagecraft

@@ -30,8 +30,8 @@ int widest_stage(const OobleckSpec& spec) {
   return widest;
 }
 
-// The most nodes of a pipeline: as many as there are layers for the stages of the widest option. 0: one node has
-// more stages than that.
+// The most nodes of a pipeline: as many as there are layers for the stages of the widest option. 0: one node
+// has more stages than that.
 int stage_limit(const OobleckSpec& spec) {
   return layers_in(spec) / (spec.gpus_per_node / widest_stage(spec));
 }
@@ -58,9 +58,8 @@ Diagnostic too_many_failures(int nodes, int n0, int f) {
   const int needed = (f + 1) * n0;
   const std::string enough = fmt::format("at least {} nodes", needed);
   return {.code = "too-many-failures",
-          .message = fmt::format("{} at once cannot be survived: {} pipelines of at least {} nodes "
-                                 "each need {} nodes, and "
-                                 "there are {}",
+          .message = fmt::format("{} at once cannot be survived: {} pipelines of at least {} nodes each need "
+                                 "{} nodes, and there are {}",
                                  counted(f, "failure"), f + 1, n0, needed, nodes),
           .hint = nodes >= n0 ? fmt::format("use max_failures: {}, or {}", nodes / n0 - 1, enough)
                               : fmt::format("the model alone needs {} nodes; use {}", n0, enough)};
@@ -95,10 +94,14 @@ Diagnostic too_few_layers(const OobleckSpec& spec, int limit) {
 
 }  // namespace
 
+TemplateRange range_of(const OobleckSpec& spec) {
+  return template_range(nodes_in(spec), spec.min_nodes, spec.max_failures, stage_limit(spec));
+}
+
 std::vector<Diagnostic> check_oobleck(const OobleckSpec& spec) {
   const int nodes = nodes_in(spec);
   const int limit = stage_limit(spec);
-  const TemplateRange range = template_range(nodes, spec.min_nodes, spec.max_failures, limit);
+  const TemplateRange range = range_of(spec);
   std::vector<Diagnostic> out;
   if (!range.survivable()) out.push_back(too_many_failures(nodes, spec.min_nodes, spec.max_failures));
   if (spec.min_nodes > limit) out.push_back(too_few_layers(spec, limit));
@@ -120,12 +123,12 @@ std::vector<Diagnostic> check_oobleck(const OobleckSpec& spec) {
 
 OobleckPlanner::OobleckPlanner(OobleckSpec spec)
     : spec_(std::move(spec)),
-      range_(template_range(nodes_in(spec_), spec_.min_nodes, spec_.max_failures, stage_limit(spec_))),
+      range_(range_of(spec_)),
       templates_(spec_.groups, spec_.gpus_per_node,
                  {.rule = spec_.rule,
                   .time = spec_.time,
                   .interpolate = spec_.interpolate,
-                  .micro_batches_per_node = static_cast<double>(spec_.micro_batches) / nodes_in(spec_),
+                  .micro_batches_per_node = static_cast<double>(spec_.micro_batches) / range_.nodes,
                   .search_micro_batches = spec_.search_micro_batches}) {
   SC_CHECK(range_.survivable() && range_.most_nodes >= range_.min_nodes, "the spec was checked");
   SC_CHECK(spec_.micro_batches > spec_.max_failures, "the spec was checked");
@@ -170,46 +173,44 @@ OobleckLayout OobleckPlanner::compose(std::vector<int> nodes, const OobleckLayou
   const Composition available = composition(nodes);
   const auto [found, isnew] = instantiations_.try_emplace(available);
   if (isnew) found->second = instantiate(templates_, request(available));
-  OobleckLayout out;
-  if (!found->second) {
-    out.idle = std::move(nodes);
-    return out;
-  }
+  if (!found->second) return {.idle = std::move(nodes)};
   std::vector<Composition> wanted = found->second->pipelines;
-  std::vector<int> pool;  // the nodes without a place yet, in the order in which they get one
-  const auto is_here = [&](int node) { return std::ranges::binary_search(nodes, node); };
+  OobleckLayout out;
+  std::vector<bool> free(groups_.size());  // [node]: it is there and has no place
+  for (const int node : nodes) free[static_cast<std::size_t>(node)] = true;
+  const auto is_free = [&](int node) { return free[static_cast<std::size_t>(node)]; };
   for (const std::vector<int>& pipeline : old.pipelines) {
     const auto same = std::ranges::find(wanted, composition(pipeline));
-    if (same != wanted.end() && std::ranges::all_of(pipeline, is_here)) {
-      out.pipelines.push_back(pipeline);
-      wanted.erase(same);
-    } else {
-      std::ranges::copy_if(pipeline, std::back_inserter(pool), is_here);
-    }
+    if (same == wanted.end() || !std::ranges::all_of(pipeline, is_free)) continue;
+    out.pipelines.push_back(pipeline);
+    wanted.erase(same);
+    for (const int node : pipeline) free[static_cast<std::size_t>(node)] = false;
   }
-  std::vector<bool> placed(groups_.size());
-  for (const auto& pipeline : out.pipelines)
-    for (const int node : pipeline) placed[static_cast<std::size_t>(node)] = true;
-  for (const int node : pool) placed[static_cast<std::size_t>(node)] = true;
-  std::ranges::copy_if(nodes, std::back_inserter(pool),
-                       [&](int node) { return !placed[static_cast<std::size_t>(node)]; });
-  for (const Composition& size : wanted) {
-    std::vector<int> pipeline;
-    for (int in_group = 0; in_group < static_cast<int>(size.size()); ++in_group) {
-      int missing = size[static_cast<std::size_t>(in_group)];
-      std::erase_if(pool, [&](int node) {
-        if (missing == 0 || group(node) != in_group) return false;
-        --missing;
-        pipeline.push_back(node);
-        return true;
-      });
-    }
-    out.pipelines.push_back(std::move(pipeline));
-  }
+  std::vector<int> pool;  // the nodes without a place, in the order in which they get one
+  for (const std::vector<int>& pipeline : old.pipelines)
+    std::ranges::copy_if(pipeline, std::back_inserter(pool), is_free);
+  for (const int node : pool) free[static_cast<std::size_t>(node)] = false;
+  std::ranges::copy_if(nodes, std::back_inserter(pool), is_free);
+  for (const Composition& size : wanted) out.pipelines.push_back(draw_pipeline(size, pool));
   std::ranges::stable_sort(out.pipelines, {}, [](const auto& pipeline) { return pipeline.size(); });
   out.idle = std::move(pool);
   std::ranges::sort(out.idle);
   return out;
+}
+
+// Takes the first nodes of each group from the pool.
+std::vector<int> OobleckPlanner::draw_pipeline(const Composition& size, std::vector<int>& pool) const {
+  std::vector<int> pipeline;
+  for (int in_group = 0; in_group < static_cast<int>(size.size()); ++in_group) {
+    int missing = size[static_cast<std::size_t>(in_group)];
+    std::erase_if(pool, [&](int node) {
+      if (missing == 0 || group(node) != in_group) return false;
+      --missing;
+      pipeline.push_back(node);
+      return true;
+    });
+  }
+  return pipeline;
 }
 
 // A standby node takes the place of a lost node of its group.

@@ -46,6 +46,9 @@ struct OobleckSpec {
   std::optional<int> search_micro_batches = {};  // nullopt: templates are cut for 4 S, as the paper does
 };
 
+// The templates that the spec asks for.
+[[nodiscard]] TemplateRange range_of(const OobleckSpec& spec);
+
 // Errors of a spec (no plan exists) and warnings; without source places.
 //   too-many-failures      (f + 1) n0 > N, with both numbers and the way out
 //   too-few-layers         n0 nodes have more stages than the model has layers
@@ -115,6 +118,7 @@ class OobleckPlanner {
   [[nodiscard]] Composition composition(std::span<const int> nodes) const;
   [[nodiscard]] int template_of(const std::vector<int>& pipeline);
   [[nodiscard]] InstantiateRequest request(Composition available) const;
+  [[nodiscard]] std::vector<int> draw_pipeline(const Composition& size, std::vector<int>& pool) const;
   void keep_guarantee(OobleckFailure& after, const OobleckLayout& before);
   void in_group_order(std::vector<int>& pipeline) const;
   void place_stand_bys(OobleckLayout& layout, std::span<const int> failed,

@@ -113,26 +113,6 @@ class Reconfigurer {
 
 }  // namespace
 
-std::string_view name(PipelineChange change) {
-  switch (change) {
-    case PipelineChange::kReplace:
-      return "replace";
-    case PipelineChange::kSimple:
-      return "simple";
-    case PipelineChange::kBorrow:
-      return "borrow";
-    case PipelineChange::kLend:
-      return "lend";
-    case PipelineChange::kMerge:
-      return "merge";
-    case PipelineChange::kGone:
-      return "gone";
-    case PipelineChange::kAnew:
-      return "anew";
-  }
-  return "";
-}
-
 Reconfiguration reconfigure(Pipelines pipelines, std::span<const int> failed, int min_nodes) {
   SC_CHECK(min_nodes >= 1, "a pipeline has nodes");
   return Reconfigurer(std::move(pipelines), failed, min_nodes).run();

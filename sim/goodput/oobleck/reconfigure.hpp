@@ -15,7 +15,6 @@
 #pragma once
 
 #include <span>
-#include <string_view>
 #include <vector>
 
 namespace stagecraft {
@@ -31,7 +30,6 @@ enum class PipelineChange {
   kGone,     // lost all its nodes
   kAnew      // all pipelines were composed anew (planner.hpp)
 };
-[[nodiscard]] std::string_view name(PipelineChange change);
 
 struct PipelineEvent {
   int pipeline = 0;  // its number before the failure

@@ -61,9 +61,7 @@ void add_time(StateCopy& copy, const CopyLinks& links) {
     if (traffic.messages_in > 0) time = traffic.in / links.in + links.latency * traffic.messages_in;
     if (traffic.messages_out > 0)
       time = std::max(time, traffic.out / links.out + links.latency * traffic.messages_out);
-    if (copy.busiest >= 0 && time <= copy.time) continue;
-    copy.busiest = node;
-    copy.time = time;
+    copy.time = std::max(copy.time, time);
   }
 }
 

@@ -54,8 +54,7 @@ struct StateCopy {
   std::map<int, NodeTraffic> nodes = {};      // nodes that send or receive
   std::vector<int> lost_layers = {};          // new owners want them, and no survivor has them
   Bytes moved{};                              // over all receivers
-  int busiest = -1;                           // the node that finishes last; -1: no transfers
-  Duration time{};                            // time of the transfers
+  Duration time{};                            // until the last node has finished
 };
 
 // `before`: the surviving nodes and their layers, each node once. `after`: those of the new plan.

@@ -71,12 +71,6 @@ Templates::Templates(std::vector<AlikeNodes> groups, int gpus_per_node, Rules ru
   }
 }
 
-int Templates::most_nodes() const {
-  int widest = 1;
-  for (const StageOption& option : groups_.front().options) widest = std::max(widest, option.gpus);
-  return layers_ / (gpus_per_node_ / widest);
-}
-
 std::optional<int> Templates::find(const Composition& composition) {
   SC_CHECK(composition.size() == groups_.size() && nodes_of(composition) >= 1, "a pipeline has nodes");
   const auto [entry, isnew] = numbers_.try_emplace(composition);

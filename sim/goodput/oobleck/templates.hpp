@@ -110,8 +110,6 @@ class Templates {
 
   [[nodiscard]] int layers() const { return layers_; }
   [[nodiscard]] int groups() const { return static_cast<int>(groups_.size()); }
-  // The most nodes that a pipeline can have: a layer for each stage of the widest option.
-  [[nodiscard]] int most_nodes() const;
 
  private:
   [[nodiscard]] std::optional<PipelineTemplate> make(const Composition& composition) const;
@@ -142,7 +140,6 @@ struct TemplateRange {
   [[nodiscard]] bool survivable() const { return (max_failures + 1) * min_nodes <= nodes; }
   // n_max >= 2 n0 - 1: consecutive sizes reach every count from k n0 to k n_max, and these ranges touch.
   [[nodiscard]] bool enough_for_every_count() const { return most_nodes >= 2 * min_nodes - 1; }
-  [[nodiscard]] int templates() const { return most_nodes - min_nodes + 1; }
 };
 [[nodiscard]] TemplateRange template_range(int nodes, int min_nodes, int max_failures, int stage_limit);
 

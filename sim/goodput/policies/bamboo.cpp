@@ -19,7 +19,7 @@ Response Bamboo::on(const Incident& incident, const Machines& machines) {
     case IncidentKind::kFault:
       return lost(incident, machines);
     case IncidentKind::kCorruption:
-      if (places_[as_index(incident.node)] == 0) return {};
+      if (place_count_[as_index(incident.node)] == 0) return {};
       return halt();
     case IncidentKind::kAdd: {
       // Under creation or in a stall: the review after it will see the node.
@@ -36,7 +36,7 @@ Response Bamboo::on(const Incident& incident, const Machines& machines) {
 
 Response Bamboo::lost(const Incident& incident, const Machines& machines) {
   state_[as_index(incident.node)] = arriving_[as_index(incident.node)] = -1;
-  if (places_[as_index(incident.node)] == 0) return {};
+  if (place_count_[as_index(incident.node)] == 0) return {};
   if (!taken_over(incident.node)) return halt();
   if (in_stall(incident.time)) {
     training_since_ = std::max(training_since_, incident.time + incident.detect);
@@ -56,27 +56,27 @@ Response Bamboo::halt() {
 }
 
 bool Bamboo::taken_over(int node) {
-  const int places = places_[as_index(node)];
-  places_[as_index(node)] = 0;
+  const int places = place_count_[as_index(node)];
+  place_count_[as_index(node)] = 0;
   std::replace(holder_.begin(), holder_.end(), node, -1);
   if (places != 1) return false;
   const int place = place_[as_index(node)];
   const int first = place / spec_.stages * spec_.stages;
   const int shadow = holder_[as_index(place == first ? first + spec_.stages - 1 : place - 1)];
-  if (shadow < 0 || places_[as_index(shadow)] == 2) return false;
+  if (shadow < 0 || place_count_[as_index(shadow)] == 2) return false;
   holder_[as_index(place)] = shadow;
-  places_[as_index(shadow)] = 2;
+  place_count_[as_index(shadow)] = 2;
   return true;
 }
 
 int Bamboo::overloaded() const {
-  return static_cast<int>(std::count(places_.begin(), places_.end(), 2));
+  return static_cast<int>(std::count(place_count_.begin(), place_count_.end(), 2));
 }
 
 bool Bamboo::wants_rebalance(const Machines& machines, Duration now) const {
   int waiting = 0;
   for (const int node : machines.in_order())
-    if (places_[as_index(node)] == 0 && machines.due(node) <= now) ++waiting;
+    if (place_count_[as_index(node)] == 0 && machines.due(node) <= now) ++waiting;
   const int active = pipelines_ * spec_.stages - overloaded();
   if (overloaded() > 0 &&
       (waiting >= overloaded() || 2.0 * overloaded() / active > spec_.rebalance_threshold))
@@ -123,24 +123,13 @@ Plan Bamboo::go_on(const Situation& situation) const {
     // Skips places that a shadow has taken over.
     if (place_[as_index(node)] == place) plan.step->nodes.push_back(node);
   }
-  plan.review = next_due(situation);
+  plan.review = situation.machines.until_next_due(situation.now);
   return plan;
-}
-
-std::optional<Duration> Bamboo::next_due(const Situation& situation) {
-  std::optional<Duration> next;
-  for (const int node : situation.machines.in_order()) {
-    const Duration due = situation.machines.due(node);
-    if (due > situation.now) next = std::min(next.value_or(Duration::max()), due - situation.now);
-  }
-  return next;
 }
 
 Plan Bamboo::rendezvous(const Situation& situation) {
   const Machines& machines = situation.machines;
-  std::vector<Duration> dues;
-  for (const int node : machines.in_order()) dues.push_back(std::max(machines.due(node), situation.now));
-  std::sort(dues.begin(), dues.end());
+  const std::vector<Duration> dues = machines.dues(situation.now);
   // Plans with the present nodes; where they are too few, with the next nodes to arrive.
   const int there =
       static_cast<int>(std::upper_bound(dues.begin(), dues.end(), situation.now) - dues.begin());
@@ -156,46 +145,44 @@ Plan Bamboo::rendezvous(const Situation& situation) {
   if (!shape) {
     pipelines_ = 0;
     holder_.clear();
-    std::fill(places_.begin(), places_.end(), 0);
+    std::fill(place_count_.begin(), place_count_.end(), 0);
     global_ = true;
     return plan;
   }
   pipelines_ = shape->first;
   step_ = shape->second;
-  const bool moves = take_places(pipelines_, situation, due);
+  const bool moves = take_places(machines, due);
   plan.wait = due - situation.now;
   if (started_) {
     plan.reconfigure = global_ ? spec_.global_rendezvous : spec_.local_rendezvous;
     plan.state_transfer = !survives ? situation.load : moves ? spec_.peer_transfer : Duration{};
   }
   started_ = true;
-  const Duration stall = plan.wait + plan.reconfigure + plan.state_transfer;
-  training_since_ = situation.now + stall;
+  training_since_ = situation.now + plan.stall();
   plan.step = StepPlan{.duration = step_.duration, .samples = step_.samples, .nodes = holder_};
-  plan.review = stall > Duration{} ? Duration{} : next_due(situation);  // who came during the stall
-  if (pipelines_ == spec_.pipelines) plan.review.reset();
+  if (pipelines_ == spec_.pipelines) return plan;
+  // Reviews nodes that arrived during the stall, and nodes still in creation.
+  plan.review = plan.stall() > Duration{} ? Duration{} : machines.until_next_due(situation.now);
   return plan;
 }
 
-bool Bamboo::take_places(int pipelines, const Situation& situation, Duration due) {
-  const Machines& machines = situation.machines;
-  std::vector<int> before(as_index(pipelines * spec_.stages), -1);
+bool Bamboo::take_places(const Machines& machines, Duration due) {
+  holder_.assign(as_index(pipelines_ * spec_.stages), -1);
   for (const int node : machines.in_order())
-    if (places_[as_index(node)] > 0 && place_[as_index(node)] < pipelines * spec_.stages)
-      before[as_index(place_[as_index(node)])] = node;
-  holder_ = std::move(before);
-  std::fill(places_.begin(), places_.end(), 0);
+    if (place_count_[as_index(node)] > 0 && as_index(place_[as_index(node)]) < holder_.size())
+      holder_[as_index(place_[as_index(node)])] = node;
+  std::fill(place_count_.begin(), place_count_.end(), 0);
   for (const int node : holder_)
-    if (node >= 0) places_[as_index(node)] = 1;
+    if (node >= 0) place_count_[as_index(node)] = 1;
   std::fill(arriving_.begin(), arriving_.end(), -1);
   auto next = machines.in_order().begin();
-  bool moves = !spec_.copies && pipelines != holding_;
-  for (int place = 0; place < pipelines * spec_.stages; ++place) {
+  bool moves = !spec_.copies && pipelines_ != holding_;
+  for (int place = 0; place < pipelines_ * spec_.stages; ++place) {
     int& node = holder_[as_index(place)];
     if (node < 0) {
-      while (places_[as_index(*next)] > 0 || machines.due(*next) > due) ++next;
+      while (place_count_[as_index(*next)] > 0 || machines.due(*next) > due) ++next;
       node = *next;
-      places_[as_index(node)] = 1;
+      place_count_[as_index(node)] = 1;
     }
     place_[as_index(node)] = place;
     moves = moves || !has_state(node, state_of(place));
@@ -211,7 +198,7 @@ bool Bamboo::has_state(int node, int state) const {
 
 void Bamboo::know_nodes(const Machines& machines) {
   const std::size_t nodes = as_index(machines.count());
-  places_.resize(nodes, 0);
+  place_count_.resize(nodes, 0);
   place_.resize(nodes, -1);
   state_.resize(nodes, -1);
   arriving_.resize(nodes, -1);

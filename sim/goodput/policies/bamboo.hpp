@@ -56,8 +56,6 @@ class Bamboo : public Policy {
   [[nodiscard]] Response halt();
   [[nodiscard]] bool taken_over(int node);
   [[nodiscard]] bool wants_rebalance(const Machines& machines, Duration now) const;
-  // The time until the first node under creation is usable.
-  [[nodiscard]] static std::optional<Duration> next_due(const Situation& situation);
   [[nodiscard]] Plan go_on(const Situation& situation) const;
   [[nodiscard]] Plan rendezvous(const Situation& situation);
   // The largest number of pipelines on `nodes` nodes that has a step.
@@ -70,22 +68,22 @@ class Bamboo : public Policy {
   [[nodiscard]] bool has_state(int node, int state) const;
   // An incident at the instant a stall ends still finds the job in the stall.
   [[nodiscard]] bool in_stall(Duration now) const { return now <= training_since_; }
-  // Puts usable nodes into the places of `pipelines` pipelines. returns whether one of them lacks its state.
-  bool take_places(int pipelines, const Situation& situation, Duration due);
+  // Puts nodes that are usable by `due` into all places. returns whether one of them lacks its state.
+  bool take_places(const Machines& machines, Duration due);
   void know_nodes(const Machines& machines);
   void settle(Duration now);
 
   BambooSpec spec_;
   int pipelines_ = 0;  // 0: stopped
   ShapedStep step_;
-  std::vector<int> holder_;    // by place p·S + s: a node, -1: empty
-  std::vector<int> places_;    // by node: number of places, 0, 1 or 2
-  std::vector<int> place_;     // by node: its assigned place
-  std::vector<int> state_;     // by node: its state, in addition to the next stage's; -1: none
-  std::vector<int> arriving_;  // the same once the stall is over
-  int holding_ = 0;            // pipelines that the states are those of
-  Duration training_since_{};  // the end of the last stall
-  bool global_ = true;         // was the last rendezvous global, or will the next be?
+  std::vector<int> holder_;       // by place p·S + s: a node, -1: empty
+  std::vector<int> place_count_;  // by node: number of places, 0, 1 or 2
+  std::vector<int> place_;        // by node: its assigned place
+  std::vector<int> state_;        // by node: its state, in addition to the next stage's; -1: none
+  std::vector<int> arriving_;     // the same once the stall is over
+  int holding_ = 0;               // pipelines that the states are those of
+  Duration training_since_{};     // the end of the last stall
+  bool global_ = true;            // was the last rendezvous global, or will the next be?
   bool started_ = false;
 };
 

@@ -44,7 +44,7 @@ Response CheckpointRestart::on(const Incident& incident, const Machines& machine
   }
   if (spec_.lost == LostNode::kReplaced && shape_)  // a place that nobody took: whoever is back has it
     return {.answer = std::ssize(seats_.nodes()) < shape_->nodes ? Answer::kAtStepEnd : Answer::kNothing};
-  const auto shape = best_shape(static_cast<int>(machines.in_order().size()));
+  const auto shape = best_shape(machines.up_count());
   if (!shape) return {};
   if (!shape_) return {.answer = Answer::kAtStepEnd};
   const bool better = shape->nodes != shape_->nodes && rate_of(*shape) > rate_of(*shape_) && pays(*shape);
@@ -63,7 +63,7 @@ Plan CheckpointRestart::plan(const Situation& situation) {
     return {.step = step()};
   }
   Plan plan = {.undo = started_ ? Undo::kToCheckpoint : Undo::kNothing};
-  shape_ = best_shape(static_cast<int>(machines.in_order().size()));
+  shape_ = best_shape(machines.up_count());
   if (!shape_) {
     seats_.clear();
     return plan;
@@ -75,7 +75,7 @@ Plan CheckpointRestart::plan(const Situation& situation) {
     plan.state_transfer = last_load_ = situation.load;
   }
   started_ = true;
-  training_since_ = situation.now + plan.wait + plan.reconfigure + plan.state_transfer;
+  training_since_ = situation.now + plan.stall();
   plan.step = step();
   return plan;
 }

@@ -93,6 +93,15 @@ void ElasticDataParallel::seat_nodes(const Machines& machines, Duration from) {
   }
 }
 
+// When so many replicas have reloaded.
+Duration ElasticDataParallel::reloaded_by(int replicas) const {
+  std::vector<Duration> times;
+  for (const Replica& replica : replicas_)
+    if (replica.state == State::kReloads) times.push_back(replica.reloaded);
+  std::ranges::sort(times);
+  return times[static_cast<std::size_t>(replicas) - 1];
+}
+
 void ElasticDataParallel::admit(Duration by) {
   for (Replica& replica : replicas_)
     if (replica.state == State::kReloads && replica.reloaded <= by) replica.state = State::kTrains;
@@ -119,11 +128,7 @@ Plan ElasticDataParallel::plan(const Situation& situation) {
   stopped_ = missing > count(State::kReloads);
   if (stopped_) return {};
   if (missing > 0) {
-    std::vector<Duration> times;
-    for (const Replica& replica : replicas_)
-      if (replica.state == State::kReloads) times.push_back(replica.reloaded);
-    std::sort(times.begin(), times.end());
-    const Duration by = times[static_cast<std::size_t>(missing) - 1];
+    const Duration by = reloaded_by(missing);
     plan.wait = std::max(Duration{}, by - now);
     admit(by);
   }
@@ -160,7 +165,7 @@ Plan ElasticDataParallel::train(Plan plan, Duration now) const {
     if (replicas_[place / static_cast<std::size_t>(spec_.replica_nodes)].state == State::kTrains)
       step.nodes.push_back(nodes_[place]);
   plan.step = std::move(step);
-  const Duration begin = now + plan.wait + plan.reconfigure + plan.state_transfer;
+  const Duration begin = now + plan.stall();
   for (const Replica& replica : replicas_)
     if (replica.state == State::kReloads)
       plan.review =

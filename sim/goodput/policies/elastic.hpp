@@ -55,6 +55,7 @@ class ElasticDataParallel : public Policy {
   Response lose(const Incident& incident);
   // Seats nodes in empty places. A replica that becomes whole reloads from `from` on.
   void seat_nodes(const Machines& machines, Duration from);
+  [[nodiscard]] Duration reloaded_by(int replicas) const;
   void admit(Duration by);  // admits replicas that have reloaded by then
   [[nodiscard]] Plan from_checkpoint(const Situation& situation);
   [[nodiscard]] Plan train(Plan plan, Duration now) const;

@@ -28,7 +28,7 @@ Response HotSpares::on(const Incident& incident, const Machines& machines) {
       return {.answer = Answer::kCheckpoint};
     case IncidentKind::kAdd: {
       if (grows(machines, incident.time)) return {.answer = Answer::kCheckpointAndPlan};
-      const bool enough = static_cast<int>(machines.in_order().size()) >= spec_.nodes;
+      const bool enough = machines.up_count() >= spec_.nodes;
       return {.answer = stopped_ && enough ? Answer::kAtStepEnd : Answer::kNothing};
     }
     case IncidentKind::kSlow:
@@ -39,11 +39,13 @@ Response HotSpares::on(const Incident& incident, const Machines& machines) {
   return {};
 }
 
+bool HotSpares::is_well(int node, const Machines& machines, Duration by) const {
+  return machines.due(node) <= by && machines.factor(node) < spec_.slow->notice;
+}
+
 int HotSpares::well(const Machines& machines, Duration by) const {
-  const auto is_well = [&](int node) {
-    return machines.due(node) <= by && machines.factor(node) < spec_.slow->notice;
-  };
-  return static_cast<int>(std::count_if(machines.in_order().begin(), machines.in_order().end(), is_well));
+  return static_cast<int>(
+      std::ranges::count_if(machines.in_order(), [&](int node) { return is_well(node, machines, by); }));
 }
 
 Duration HotSpares::cold_start(int nodes) const {
@@ -68,30 +70,34 @@ bool HotSpares::grows(const Machines& machines, Duration now) const {
               spec_.slow->checkpoint_cost + cold_start(spec_.nodes) + last_load_);
 }
 
+// The slowest of these nodes, as many as can be replaced from the pool.
+std::vector<int> HotSpares::replaceable(std::vector<int> slow, const Machines& machines, Duration now) const {
+  const auto waits = [&](int node) { return !seats_.has(node) && is_well(node, machines, now); };
+  const auto pool = static_cast<std::size_t>(std::ranges::count_if(machines.in_order(), waits));
+  std::ranges::stable_sort(slow, [&](int a, int b) { return machines.factor(a) > machines.factor(b); });
+  slow.resize(std::min(slow.size(), pool));
+  return slow;
+}
+
 Response HotSpares::slowed(const Incident& incident, const Machines& machines) {
-  const double pace = pace_of(*spec_.slow, seats_, machines);
+  const SlowLadder& ladder = *spec_.slow;
+  const double pace = pace_of(ladder, seats_, machines);
   const Response rebalanced = {.answer = Answer::kSlowDown, .factor = pace / planned_pace_};
   const bool in_stall = incident.time <= training_since_;
   if (incident.kind == IncidentKind::kNormal || in_stall || !leaving_.empty()) return rebalanced;
-  std::vector<int> slow = noticed(*spec_.slow, seats_, machines);
-  const auto waits = [&](int node) {
-    return !seats_.has(node) && machines.due(node) <= incident.time &&
-           machines.factor(node) < spec_.slow->notice;
-  };
-  const auto pool =
-      static_cast<std::size_t>(std::count_if(machines.in_order().begin(), machines.in_order().end(), waits));
-  std::stable_sort(slow.begin(), slow.end(),
-                   [&](int a, int b) { return machines.factor(a) > machines.factor(b); });
+  const std::vector<int> slow = noticed(ladder, seats_, machines);
+  if (slow.empty()) return rebalanced;
   const Response change{.answer = Answer::kCheckpointAndPlan, .factor = rebalanced.factor};
-  const SlowLadder& ladder = *spec_.slow;
-  const bool any = !slow.empty();
-  slow.resize(ladder.exchange ? std::min(slow.size(), pool) : 0);
-  const Duration exchange = ladder.checkpoint_cost + spec_.swap + last_load_;
-  if (!slow.empty() && pays(ladder.remaining, pace, pace_of(ladder, seats_, machines, slow), exchange)) {
-    leaving_ = std::move(slow);
-    return change;
+  if (ladder.exchange) {
+    std::vector<int> leaving = replaceable(slow, machines, incident.time);
+    const Duration exchange = ladder.checkpoint_cost + spec_.swap + last_load_;
+    if (!leaving.empty() &&
+        pays(ladder.remaining, pace, pace_of(ladder, seats_, machines, leaving), exchange)) {
+      leaving_ = std::move(leaving);
+      return change;
+    }
   }
-  const Choice smaller = any ? without_slow_nodes(well(machines, incident.time)) : Choice{};
+  const Choice smaller = without_slow_nodes(well(machines, incident.time));
   if (!smaller.smaller) return rebalanced;
   const Duration restart = ladder.checkpoint_cost + cold_start(smaller.smaller->nodes) + last_load_;
   return pays(ladder.remaining, pace * choice_.pace, smaller.pace, restart) ? change : rebalanced;
@@ -139,7 +145,7 @@ Plan HotSpares::plan(const Situation& situation) {
   const bool from_peers =
       spec_.state == StateSource::kPeer && started_ && !situation.corrupted && state_survives();
   Plan plan = {.undo = started_ && !from_peers ? Undo::kToCheckpoint : Undo::kNothing};
-  stopped_ = static_cast<int>(machines.in_order().size()) < spec_.nodes;
+  stopped_ = machines.up_count() < spec_.nodes;
   if (situation.occasion == Occasion::kCheckpointed) cold_ = false;
   cold_ = cold_ || stopped_;
   if (stopped_) return plan;
@@ -152,7 +158,7 @@ Plan HotSpares::plan(const Situation& situation) {
     plan.reconfigure = cold_ ? cold_start(static_cast<int>(seats_.nodes().size())) : spec_.swap;
     plan.state_transfer = last_load_ = from_peers ? spec_.peer_transfer : situation.load;
   }
-  training_since_ = situation.now + plan.wait + plan.reconfigure + plan.state_transfer;
+  training_since_ = situation.now + plan.stall();
   started_ = true;
   hit_ = false;
   planned_pace_ = spec_.slow ? pace_of(*spec_.slow, seats_, machines) : 1;

@@ -61,8 +61,11 @@ class HotSpares : public Policy {
   [[nodiscard]] bool state_survives() const;
   [[nodiscard]] Response slowed(const Incident& incident, const Machines& machines);
   [[nodiscard]] bool grows(const Machines& machines, Duration now) const;
-  // Number of nodes that are not noticeably slow.
+  // Is the node usable by then, and not noticeably slow? How many are?
+  [[nodiscard]] bool is_well(int node, const Machines& machines, Duration by) const;
   [[nodiscard]] int well(const Machines& machines, Duration by) const;
+  [[nodiscard]] std::vector<int> replaceable(std::vector<int> slow, const Machines& machines,
+                                             Duration now) const;
   [[nodiscard]] Choice without_slow_nodes(int well) const;
   [[nodiscard]] Duration cold_start(int nodes) const;
   void seat(const Machines& machines, Duration now);

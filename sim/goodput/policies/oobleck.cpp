@@ -145,10 +145,7 @@ Plan OobleckPolicy::plan(const Situation& situation) {
 
 // Composes all nodes anew, from a checkpoint where their state does not suffice.
 Plan OobleckPolicy::restart(const Situation& situation, bool from_checkpoint) {
-  std::vector<Duration> dues;
-  for (const int node : situation.machines.in_order())
-    dues.push_back(std::max(situation.machines.due(node), situation.now));
-  std::ranges::sort(dues);
+  std::vector<Duration> dues = situation.machines.dues(situation.now);
   dues.erase(std::unique(dues.begin(), dues.end()), dues.end());
   for (const Duration due : dues) {
     OobleckLayout layout = planner_.ask(
@@ -247,9 +244,8 @@ std::optional<Duration> OobleckPolicy::next_review(const Situation& situation) c
   std::optional<Duration> next;
   const auto consider = [&](Duration time) { next = std::min(next.value_or(time), time); };
   if (look_again_) consider(ready_);
-  if (spec_.recompose)
-    for (const int node : situation.machines.in_order())
-      if (situation.machines.due(node) > situation.now) consider(situation.machines.due(node));
+  const std::optional<Duration> arrival = situation.machines.until_next_due(situation.now);
+  if (spec_.recompose && arrival) consider(situation.now + *arrival);
   for (const auto& [node, due] : leaving_)
     if (trains(node)) consider(due - 2 * step_);
   if (!next) return std::nullopt;

@@ -59,14 +59,11 @@ Plan Recycle::plan(const Situation& situation) {
 
 Plan Recycle::restart(const Situation& situation) {
   Plan plan{.undo = started_ ? Undo::kToCheckpoint : Undo::kNothing};
-  std::vector<Duration> dues;
-  for (const int node : situation.machines.in_order())
-    dues.push_back(std::max(situation.machines.due(node), situation.now));
+  const std::vector<Duration> dues = situation.machines.dues(situation.now);
   std::fill(holder_.begin(), holder_.end(), -1);
   std::fill(place_.begin(), place_.end(), -1);
   running_ = static_cast<int>(dues.size()) >= stages();
   if (!running_) return plan;
-  std::sort(dues.begin(), dues.end());
   // Starts once every stage can have a worker, with the nodes present by then.
   const Duration due = dues[as_index(stages() - 1)];
   place_all(situation, due);
@@ -80,21 +77,16 @@ Plan Recycle::restart(const Situation& situation) {
 }
 
 Plan Recycle::resume(Plan plan, const Situation& situation) {
-  const Duration stall = plan.wait + plan.reconfigure + plan.state_transfer;
+  const Duration stall = plan.stall();
   if (stall > Duration{} || situation.occasion == Occasion::kStart) training_since_ = situation.now + stall;
   StepPlan step{.duration = {}, .samples = spec_.samples, .nodes = {}};
   for (const int node : holder_)
     if (node >= 0) step.nodes.push_back(node);
   step.duration = step_time(static_cast<int>(step.nodes.size()));
   plan.step = std::move(step);
-  if (!vacant()) return plan;
-  // Reviews nodes that arrived during the stall, and nodes still in creation.
-  if (stall > Duration{}) plan.review = Duration{};
-  for (const int node : situation.machines.in_order()) {
-    const Duration due = situation.machines.due(node);
-    if (stall == Duration{} && place_[as_index(node)] < 0 && due > situation.now)
-      plan.review = std::min(plan.review.value_or(Duration::max()), due - situation.now);
-  }
+  // Reviews nodes that arrived during the stall, and nodes still in creation, of which none has a place.
+  if (vacant())
+    plan.review = stall > Duration{} ? Duration{} : situation.machines.until_next_due(situation.now);
   return plan;
 }
 

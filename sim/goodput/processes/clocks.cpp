@@ -16,19 +16,16 @@ constexpr int kMostLemonIncidents = 19;
 }  // namespace
 
 NodeClocks::NodeClocks(int process, std::vector<ClockLaw> laws, Fleet& fleet)
-    : process_(process), laws_(std::move(laws)), fleet_(fleet) {
+    : process_(process),
+      laws_(std::move(laws)),
+      fleet_(fleet),
+      draws_(laws_.size() * static_cast<std::size_t>(fleet.nodes())) {
   SC_CHECK(laws_.size() < 256, "the number of a component has eight bits of a stream's key");
 }
 
 std::uint32_t& NodeClocks::draws(int law, int node) {
   return draws_[static_cast<std::size_t>(law) * static_cast<std::size_t>(fleet_.nodes()) +
                 static_cast<std::size_t>(node)];
-}
-
-void NodeClocks::start() {
-  draws_.assign(laws_.size() * static_cast<std::size_t>(fleet_.nodes()), 0);
-  for (int node = 0; node < fleet_.nodes(); ++node)
-    if (fleet_.up(node)) back(node, Duration(0));
 }
 
 void NodeClocks::back(int node, Duration now) {

@@ -23,7 +23,6 @@ class NodeClocks : public Process {
   // laws: fewer than 256.
   NodeClocks(int process, std::vector<ClockLaw> laws, Fleet& fleet);
 
-  void start() override;
   void fire(const Event& event) override;
   void back(int node, Duration now) override;
   void failed(int node, Duration now) override;

@@ -20,8 +20,6 @@ class ClusterFailures : public Process {
 
   void start() override { next(0, Duration(0)); }
   void fire(const Event& event) override;
-  void back(int, Duration) override {}
-  void failed(int, Duration) override {}
 
  private:
   void next(std::uint32_t number, Duration now);
@@ -42,8 +40,6 @@ class Bursts : public Process {
 
   void start() override;
   void fire(const Event& event) override;
-  void back(int, Duration) override {}
-  void failed(int, Duration) override {}
 
  private:
   [[nodiscard]] int first_node(int domain) const { return domain * law_.domain_nodes; }
@@ -65,8 +61,6 @@ class PlannedMaintenance : public Process {
 
   void start() override { next(0); }
   void fire(const Event& event) override;
-  void back(int, Duration) override {}
-  void failed(int, Duration) override {}
 
  private:
   enum What : std::int32_t { kChoose, kTakeAway, kBringBack };

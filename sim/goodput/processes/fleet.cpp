@@ -212,7 +212,11 @@ void Fleet::announce(const Failure& failure, Duration due) {
 }
 
 History Fleet::run() {
-  for (const auto& process : processes_) process->start();
+  for (const auto& process : processes_) {
+    process->start();
+    for (int node = 0; node < nodes(); ++node)
+      if (up(node)) process->back(node, Duration(0));
+  }
   while (!agenda_.empty()) {
     const Event event = agenda_.top();
     agenda_.pop();

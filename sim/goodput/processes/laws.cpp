@@ -46,10 +46,8 @@ class Maker {
   std::unique_ptr<Process> operator()(const TraceReplay& law) const {
     if (law.trace.form == TraceForm::kCounts) return std::make_unique<Counts>(number_, law, fleet_);
     if (law.trace.form == TraceForm::kFaults) return std::make_unique<Faults>(number_, spec_, fleet_);
-    auto membership =
-        std::make_unique<Membership>(number_, play(law, fleet_.horizon()), law.trace.nodes.size(), fleet_);
-    membership->creation(law.creation);
-    return membership;
+    return std::make_unique<Membership>(number_, play(law, fleet_.horizon()), law.trace.nodes.size(),
+                                        law.creation, fleet_);
   }
   std::unique_ptr<Process> operator()(const HourlySpot& law) const {
     const std::vector<TraceRow> rows =
@@ -63,9 +61,7 @@ class Maker {
                         .id = static_cast<std::int32_t>(played.size())});
       names += row.event == TraceEvent::kAdd ? 1 : 0;
     }
-    auto membership = std::make_unique<Membership>(number_, std::move(played), names, fleet_);
-    membership->creation(law.creation);
-    return membership;
+    return std::make_unique<Membership>(number_, std::move(played), names, law.creation, fleet_);
   }
   std::unique_ptr<Process> operator()(const FailSlow& law) const {
     return std::make_unique<SlowNodes>(number_, law, fleet_);

@@ -9,7 +9,7 @@
 
 namespace stagecraft {
 
-// `number`: of the entry in FailureSpec::processes. The process writes to `machines` and must not outlive it.
+// `number`: of the entry in FailureSpec::processes. The process writes to `fleet` and must not outlive it.
 [[nodiscard]] std::unique_ptr<Process> make_process(const FailureSpec& spec, int number, Fleet& fleet);
 
 // r·(N/reference)^exponent, per node and day of a job of N nodes, its spares not counted.

@@ -1,7 +1,7 @@
 // Interface of a failure process: the law of one entry of `failures.process`.
 //
-// Processes are independent. Each puts its next events on the agenda of the machines and is called when one
-// is due. A node that returns has its clocks restarted.
+// Processes are independent. Each puts its next events on the agenda of the fleet and is called when one is
+// due. A node that returns has its clocks restarted.
 #pragma once
 
 #include <cstdint>
@@ -32,11 +32,12 @@ class Process {
   Process& operator=(const Process&) = delete;
   virtual ~Process() = default;
 
-  virtual void start() = 0;  // once, at time 0
+  virtual void start() {}  // once, at time 0
   virtual void fire(const Event& event) = 0;
-  virtual void back(int node, Duration now) = 0;  // the node is up again, or for the first time
+  // The node is up again, or for the first time: at time 0 after start().
+  virtual void back(int /*node*/, Duration /*now*/) {}
   // A failure by any process; the node's number of incidents has grown.
-  virtual void failed(int node, Duration now) = 0;
+  virtual void failed(int /*node*/, Duration /*now*/) {}
 };
 
 }  // namespace stagecraft

@@ -7,8 +7,6 @@
 
 namespace stagecraft {
 
-namespace {}  // namespace
-
 double mean_slow_seconds(const FailSlow& law) {
   const double low = to_seconds(law.shortest), high = to_seconds(law.longest);
   return low == high ? low : (high - low) / std::log(high / low);
@@ -20,11 +18,13 @@ double slow_onsets_per_second(const FailSlow& law) {
   return law.share / ((1 - law.share) * mean_slow_seconds(law));
 }
 
-void SlowNodes::start() {
-  SC_CHECK(law_.low_factor >= 1 && law_.low_factor <= law_.high_factor, "slow is not fast");
-  draws_.assign(static_cast<std::size_t>(fleet_.nodes()), 0);
-  for (int node = 0; node < fleet_.nodes(); ++node)
-    if (fleet_.up(node)) back(node, Duration(0));
+SlowNodes::SlowNodes(int process, const FailSlow& law, Fleet& fleet)
+    : process_(process),
+      law_(law),
+      fleet_(fleet),
+      rate_(slow_onsets_per_second(law)),
+      draws_(static_cast<std::size_t>(fleet.nodes())) {
+  SC_CHECK(law.low_factor >= 1 && law.low_factor <= law.high_factor, "slow is not fast");
 }
 
 void SlowNodes::back(int node, Duration now) {
@@ -45,14 +45,14 @@ void SlowNodes::fire(const Event& event) {
   const auto node = static_cast<std::size_t>(event.node);
   if (!fleet_.up(event.node) || event.number != draws_[node]) return;
   if (event.what == kEnd) {
-    fleet_.slow(process_, event, part(), 1);
+    fleet_.slow(process_, event, law_.part, 1);
     return back(event.node, event.time);
   }
   const auto entity = static_cast<std::uint32_t>(event.node);
   Stream factors = fleet_.stream(process_, entity, Purpose::kSlowFactor, event.number);
   Stream durations = fleet_.stream(process_, entity, Purpose::kSlowDuration, event.number);
   const double factor = law_.low_factor + (law_.high_factor - law_.low_factor) * factors.uniform();
-  fleet_.slow(process_, event, part(), factor);
+  fleet_.slow(process_, event, law_.part, factor);
   Event end = event;
   const Duration lasts = durations.log_uniform(law_.shortest, law_.longest);
   if (lasts >= fleet_.horizon() - event.time) return;
@@ -60,12 +60,6 @@ void SlowNodes::fire(const Event& event) {
   end.kind = IncidentKind::kNormal;
   end.what = kEnd;
   fleet_.schedule(end);
-}
-
-void Corruptions::start() {
-  draws_.assign(static_cast<std::size_t>(fleet_.nodes()), 0);
-  for (int node = 0; node < fleet_.nodes(); ++node)
-    if (fleet_.up(node)) back(node, Duration(0));
 }
 
 void Corruptions::back(int node, Duration now) {

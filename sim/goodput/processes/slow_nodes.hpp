@@ -1,6 +1,7 @@
 // Nodes that go on, but slowly, and nodes whose results go wrong.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -19,35 +20,29 @@ namespace stagecraft {
 // stale events.
 class SlowNodes : public Process {
  public:
-  SlowNodes(int process, const FailSlow& law, Fleet& fleet)
-      : process_(process), law_(law), fleet_(fleet), rate_(slow_onsets_per_second(law)) {}
+  SlowNodes(int process, const FailSlow& law, Fleet& fleet);
 
-  void start() override;
   void fire(const Event& event) override;
   void back(int node, Duration now) override;
-  void failed(int, Duration) override {}
 
  private:
   enum What : std::int32_t { kOnset, kEnd };
-  [[nodiscard]] SlowPart part() const { return law_.traffic ? SlowPart::kTraffic : SlowPart::kCompute; }
 
   int process_;
   const FailSlow& law_;
   Fleet& fleet_;
   double rate_;
-  std::vector<std::uint32_t> draws_;
+  std::vector<std::uint32_t> draws_;  // by node
 };
 
 // Exponential onsets; each is found out after a delay of exponential law, be the node still there or not.
 class Corruptions : public Process {
  public:
   Corruptions(int process, const SilentCorruption& law, Fleet& fleet)
-      : process_(process), law_(law), fleet_(fleet) {}
+      : process_(process), law_(law), fleet_(fleet), draws_(static_cast<std::size_t>(fleet.nodes())) {}
 
-  void start() override;
   void fire(const Event& event) override;
   void back(int node, Duration now) override;
-  void failed(int, Duration) override {}
 
  private:
   enum What : std::int32_t { kOnset, kDiscovery };
@@ -56,7 +51,7 @@ class Corruptions : public Process {
   int process_;
   const SilentCorruption& law_;
   Fleet& fleet_;
-  std::vector<std::uint32_t> draws_;
+  std::vector<std::uint32_t> draws_;  // by node
   std::vector<Duration> onsets_;  // onsets of undiscovered corruptions, by Event::number of their discovery
 };
 

@@ -134,9 +134,11 @@ std::vector<Duration> there_at_start(const TraceReplay& replay, Duration horizon
   return came;
 }
 
-Membership::Membership(int process, std::vector<PlayedRow> rows, std::size_t names, Fleet& fleet)
+Membership::Membership(int process, std::vector<PlayedRow> rows, std::size_t names, Duration creation,
+                       Fleet& fleet)
     : process_(process),
       rows_(std::move(rows)),
+      creation_(creation),
       fleet_(fleet),
       own_places_(names <= static_cast<std::size_t>(fleet.nodes())),
       place_of_(names, -1),

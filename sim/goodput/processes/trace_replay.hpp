@@ -41,22 +41,19 @@ struct PlayedCount {
 // Plays a trace of counts, in nodes: at most one entry a time, the first at 0.
 [[nodiscard]] std::vector<PlayedCount> play_counts(const TraceReplay& replay, Duration horizon);
 
-// The times, 0 or before, at which the nodes came that a trace of counts has at time 0, of which at most `most`.
-// Where the count has fallen, the last to come have gone.
+// The times, 0 or before, at which the nodes came that a trace of counts has at time 0, of which at most
+// `most`. Where the count has fallen, the last to come have gone.
 [[nodiscard]] std::vector<Duration> there_at_start(const TraceReplay& replay, Duration horizon, int most);
 
 // Additions and removals. Names take the places 0, 1, … in order of appearance while there are enough places
 // for all of them. Otherwise a new node takes the first free place.
 class Membership : public Process {
  public:
-  // names: how many nodes the rows know.
-  Membership(int process, std::vector<PlayedRow> rows, std::size_t names, Fleet& fleet);
-  void creation(Duration time) { creation_ = time; }
+  // names: how many nodes the rows know; creation: from an addition until the node is usable.
+  Membership(int process, std::vector<PlayedRow> rows, std::size_t names, Duration creation, Fleet& fleet);
 
   void start() override { next(); }
   void fire(const Event& event) override;
-  void back(int, Duration) override {}
-  void failed(int, Duration) override {}
 
  private:
   void next();
@@ -67,8 +64,8 @@ class Membership : public Process {
 
   int process_;
   std::vector<PlayedRow> rows_;
+  Duration creation_;
   Fleet& fleet_;
-  Duration creation_{};
   std::size_t at_ = 0;
   Duration now_{};
   bool own_places_;
@@ -89,8 +86,6 @@ class Counts : public Process {
 
   void start() override { next(); }
   void fire(const Event& event) override;
-  void back(int, Duration) override {}
-  void failed(int, Duration) override {}
 
  private:
   void next();
@@ -113,8 +108,6 @@ class Faults : public Process {
 
   void start() override;
   void fire(const Event& event) override;
-  void back(int, Duration) override {}
-  void failed(int, Duration) override {}
 
  private:
   struct Open {

@@ -25,20 +25,20 @@ class BambooReplay : public ReplayEngine {
       : ReplayEngine(changes, rules), policy_(policy) {
     int nodes = 0;
     for (const NodeChange& change : changes) nodes = std::max(nodes, change.node + 1);
-    places_of_.assign(as_index(nodes), 0);
-    place_of_.assign(as_index(nodes), -1);
+    place_count_.assign(as_index(nodes), 0);
+    place_.assign(as_index(nodes), -1);
   }
 
  protected:
   Duration assign(const std::vector<int>& list) override {
     pipelines_ = static_cast<int>(list.size()) / policy_.stages;
     const int running = pipelines_ * policy_.stages;
-    places_of_.assign(places_of_.size(), 0);
+    place_count_.assign(place_count_.size(), 0);
     holder_.assign(list.begin(), list.begin() + running);
     for (int place = 0; place < running; ++place) {
       const int node = list[as_index(place)];
-      places_of_[as_index(node)] = 1;
-      place_of_[as_index(node)] = place;
+      place_count_[as_index(node)] = 1;
+      place_[as_index(node)] = place;
       set_running(node);
     }
     counted_waiting_ = static_cast<int>(list.size()) - running;
@@ -84,23 +84,23 @@ class BambooReplay : public ReplayEngine {
 
   // Does training survive the loss of a running node?
   bool taken_over(int lost) {
-    const int places = places_of_[as_index(lost)];
-    places_of_[as_index(lost)] = 0;
+    const int places = place_count_[as_index(lost)];
+    place_count_[as_index(lost)] = 0;
     for (int& holder : holder_)
       if (holder == lost) holder = -1;
     if (places != 1) return false;
-    const int place = place_of_[as_index(lost)];
+    const int place = place_[as_index(lost)];
     const int first = place / policy_.stages * policy_.stages;
     const int shadow = holder_[as_index(place == first ? first + policy_.stages - 1 : place - 1)];
     if (shadow < 0) return published();
-    if (places_of_[as_index(shadow)] == 2) return false;
+    if (place_count_[as_index(shadow)] == 2) return false;
     holder_[as_index(place)] = shadow;
-    places_of_[as_index(shadow)] = 2;
+    place_count_[as_index(shadow)] = 2;
     return true;
   }
 
   [[nodiscard]] bool wants_rebalance() const {
-    const int overloaded = static_cast<int>(std::count(places_of_.begin(), places_of_.end(), 2));
+    const int overloaded = static_cast<int>(std::count(place_count_.begin(), place_count_.end(), 2));
     const int waiting = published() ? counted_waiting_ : ready_nodes();
     const int active = pipelines_ * policy_.stages - overloaded;
     return (overloaded > 0 && waiting >= overloaded) ||
@@ -110,10 +110,10 @@ class BambooReplay : public ReplayEngine {
 
   const RedundantPipelines& policy_;
   int pipelines_ = 0;
-  std::vector<int> holder_;     // [place] node, -1: empty
-  std::vector<int> places_of_;  // [node] how many, 0..2
-  std::vector<int> place_of_;   // [node] the one it was given; of a node that runs
-  int counted_waiting_ = 0;     // published rules
+  std::vector<int> holder_;       // [place] node, -1: empty
+  std::vector<int> place_count_;  // [node] how many, 0..2
+  std::vector<int> place_;        // [node] the one it was given; of a node that runs
+  int counted_waiting_ = 0;       // published rules
   Duration step_{};
   std::optional<Slowed> slowed_;
 };

@@ -43,7 +43,7 @@ class ReplayEngine {
   // The node is gone already; it was `was`.
   virtual void removed(Duration now, int node, ReplayNode was) = 0;
   virtual void ready_while_running() {}
-  // The step that began at step_start() is over: record it, and go on.
+  // The step in flight is over: record it, and go on.
   virtual void step_ended(Duration now) = 0;
   virtual void checkpoint_completed(const ReplayEvent& /*event*/) {}
 

@@ -37,17 +37,17 @@ std::vector<Stretch> stretches_of(const Replay& replay, Duration from) {
   return all;
 }
 
-Bucket bucket_of(ReplayState state) {
+Phase phase_of(ReplayState state) {
   switch (state) {
     case ReplayState::kStopped:
-      return Bucket::kIdle;
+      return Phase::kIdle;
     case ReplayState::kRendezvous:
-      return Bucket::kReconfigure;
+      return Phase::kReconfigure;
     case ReplayState::kRunning:
-      return Bucket::kLostWork;
+      return Phase::kTraining;
   }
-  SC_CHECK(false, "a state without a bucket");
-  return Bucket::kIdle;
+  SC_CHECK(false, "a state without a phase");
+  return Phase::kIdle;
 }
 
 // Charges a lost step to the cause of the first stop that comes after it, if any.
@@ -57,7 +57,7 @@ void lose(const Replay& replay, Duration end, Duration length, Account& account)
   if (stop != replay.stops.end()) account.causes.at(as_index(stop->cause)).lost_work += length;
 }
 
-// Puts [start, end) into the buckets of the job's states; walks forward with `at`.
+// Puts [start, end) into the buckets of the job's states; walks forward with `at_`.
 class Gaps {
  public:
   explicit Gaps(const Replay& replay) : replay_(replay), states_(replay.states) {}
@@ -66,11 +66,11 @@ class Gaps {
     while (start < end) {
       while (at_ + 1 < states_.size() && states_[at_ + 1].time <= start) ++at_;
       const Duration until = at_ + 1 < states_.size() ? std::min(end, states_[at_ + 1].time) : end;
-      const Bucket bucket = bucket_of(states_[at_].state);
-      if (bucket == Bucket::kLostWork)
+      const Phase phase = phase_of(states_[at_].state);
+      if (phase == Phase::kTraining)
         lose(replay_, until, until - start, account);
       else
-        account[bucket] += until - start;
+        account[bucket_of(phase)] += until - start;
       start = until;
     }
   }
@@ -106,19 +106,6 @@ void count_restarts(const Replay& replay, Account& account) {
       down = since.time;
     }
   }
-}
-
-Phase phase_of(ReplayState state) {
-  switch (state) {
-    case ReplayState::kStopped:
-      return Phase::kIdle;
-    case ReplayState::kRendezvous:
-      return Phase::kReconfigure;
-    case ReplayState::kRunning:
-      return Phase::kTraining;
-  }
-  SC_CHECK(false, "a state without a phase");
-  return Phase::kIdle;
 }
 
 // The states of the job, with pauses cut out of training.
@@ -164,26 +151,7 @@ class TimelineMaker {
   std::size_t pause_ = 0, step_ = 0, count_ = 0;  // the next ones
 };
 
-std::vector<TimelineRow> timeline_of(const Replay& replay, const ReplayPrices& prices) {
-  return TimelineMaker(replay, prices).rows();
-}
-
-Duration last_step_end(const Replay& replay) {
-  return replay.steps.empty() ? Duration{} : replay.steps.back().end;
-}
-
 }  // namespace
-
-std::vector<NodeChange> changes_of(const Trace& trace, Duration creation) {
-  SC_CHECK(trace.form == TraceForm::kEvents, "a replay wants nodes that come and go");
-  std::vector<NodeChange> changes;
-  for (const TraceRow& row : trace.rows)
-    changes.push_back({.time = row.time,
-                       .joins = row.event == TraceEvent::kAdd,
-                       .node = row.node,
-                       .ready = row.time + creation});
-  return changes;
-}
 
 std::vector<NodeChange> changes_of(const History& history) {
   std::vector<NodeChange> changes;
@@ -201,13 +169,6 @@ std::vector<NodeChange> changes_of(const History& history) {
 
 std::int64_t Replay::kept_steps() const {
   return std::count_if(steps.begin(), steps.end(), [](const ReplayStep& step) { return step.kept; });
-}
-
-double samples_per_second(const Replay& replay, Rules rules, std::int64_t samples_per_step) {
-  if (!replay.start) return 0;
-  const Duration end = rules == Rules::kPublished ? last_step_end(replay) : replay.end;
-  if (end <= *replay.start) return 0;
-  return static_cast<double>(replay.kept_steps() * samples_per_step) / to_seconds(end - *replay.start);
 }
 
 Account account_of(const Replay& replay, const ReplayPrices& prices) {
@@ -238,7 +199,7 @@ Account account_of(const Replay& replay, const ReplayPrices& prices) {
   account.undone_steps = static_cast<std::int64_t>(replay.steps.size()) - account.steps;
   count_stops(replay, prices.from, account);
   count_restarts(replay, account);
-  if (prices.timeline) account.timeline = timeline_of(replay, prices);
+  if (prices.timeline) account.timeline = TimelineMaker(replay, prices).rows();
   SC_CHECK(account.total() == account.horizon, "every instant belongs to one bucket");
   return account;
 }

@@ -16,7 +16,6 @@
 #include "sim/goodput/failure_spec.hpp"
 #include "sim/goodput/incident.hpp"
 #include "sim/goodput/replay/event_queue.hpp"
-#include "sim/goodput/trace.hpp"
 
 namespace stagecraft {
 
@@ -31,8 +30,6 @@ struct NodeChange {
   friend bool operator==(const NodeChange&, const NodeChange&) = default;
 };
 
-// throws InternalError unless the trace is one of events.
-[[nodiscard]] std::vector<NodeChange> changes_of(const Trace& trace, Duration creation);
 // Nodes that are up at the start join at 0 and are usable at once. What is no coming or going (faults of
 // processes, slowness, corruption, notices) is left out: the published rules know nothing of it.
 [[nodiscard]] std::vector<NodeChange> changes_of(const History& history);
@@ -89,10 +86,6 @@ struct Replay {
 
   [[nodiscard]] std::int64_t kept_steps() const;
 };
-
-// Mean rate from the first training to the end of the last completed step (published: a dead tail is free) or
-// to `end` (corrected). 0 without training.
-[[nodiscard]] double samples_per_second(const Replay& replay, Rules rules, std::int64_t samples_per_step);
 
 // Prices of an account from `from` to the end. A kept step of length d is productive for min(d, ideal_step)
 // and degraded for the rest; a rendezvous is reconfigure; a stopped job is idle; training without a kept step

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/check.hpp"
+#include "sim/goodput/expected_failures.hpp"
 #include "sim/goodput/machines.hpp"
 #include "sim/goodput/spares.hpp"
 #include "tests/sim/goodput/failure_specs.hpp"
@@ -397,7 +398,7 @@ TEST(FailSlow, TellsALinkByItsTraffic) {
                                              .high_factor = 2,
                                              .shortest = hours(1),
                                              .longest = hours(1),
-                                             .traffic = true},
+                                             .part = SlowPart::kTraffic},
                                     node_failure(), 20 * kDay);
   const History history = history_of(spec, 1, 4, 0);
   ASSERT_GE(history.incidents.size(), 2u);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/check.hpp"
+#include "sim/goodput/checkpoint_store.hpp"
 #include "sim/goodput/policies/checkpoint_restart.hpp"
 #include "sim/goodput/policies/elastic.hpp"
 #include "sim/goodput/policies/hot_spares.hpp"

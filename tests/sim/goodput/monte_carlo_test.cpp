@@ -4,6 +4,7 @@
 #include <cmath>
 #include <memory>
 
+#include "sim/goodput/checkpoint_store.hpp"
 #include "sim/goodput/closed_forms.hpp"
 #include "sim/goodput/failure_spec.hpp"
 #include "sim/goodput/history.hpp"

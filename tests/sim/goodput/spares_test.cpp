@@ -6,7 +6,7 @@
 #include <chrono>
 
 #include "sim/goodput/closed_forms.hpp"
-#include "sim/goodput/history.hpp"
+#include "sim/goodput/expected_failures.hpp"
 #include "tests/sim/goodput/failure_specs.hpp"
 
 namespace stagecraft {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/goodput/expected_failures.hpp"
 #include "sim/goodput/history.hpp"
 #include "sim/goodput/processes/spot.hpp"
 #include "sim/goodput/trace_file.hpp"

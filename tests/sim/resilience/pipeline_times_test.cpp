@@ -43,7 +43,7 @@ TEST(PipelineTimes, AreCloseToTheEquations) {
   const PipelineTimes times(gpt());
   const JobCosts costs = job_costs(gpt(), simulate_in_full(gpt()));
   std::vector<Duration> work;
-  for (const LayerJob& layer : costs.layers) work.push_back(layer.work());
+  for (const JobLayer& layer : costs.layers) work.push_back(layer.forward + layer.backward);
   const PartitionSearch search(work);
   for (const int stages : {1, 4, 7}) {
     SCOPED_TRACE(stages);

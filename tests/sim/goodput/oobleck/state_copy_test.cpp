@@ -43,7 +43,6 @@ TEST(CopyState, SendsOnceInATreeAndOftenWithoutOne) {
   const StateCopy often = copy_state(before, after, std::vector{2_GB}, star);
   EXPECT_EQ(often.nodes.at(0).out, 6_GB);
   EXPECT_EQ(often.time, seconds(6) + 3 * microseconds(5));
-  EXPECT_EQ(often.busiest, 0);
 }
 
 TEST(CopyState, TakesTheFirstSurvivorAsTheSource) {
@@ -65,7 +64,6 @@ TEST(CopyState, TakesNoTimeWhereNothingMoves) {
   const std::vector<NodeLayers> same{{0, 0, 1}, {1, 1, 2}};
   const StateCopy copy = copy_state(same, same, std::vector{1_GB, 1_GB}, kLinks);
   EXPECT_EQ(copy.time, Duration{});
-  EXPECT_EQ(copy.busiest, -1);
 }
 
 // Property: what goes out comes in.

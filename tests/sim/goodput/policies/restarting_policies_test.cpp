@@ -68,8 +68,6 @@ TEST(CheckpointRestart, ItMayWaitForARepair) {
   EXPECT_EQ(in_seconds(account, Bucket::kIdle), 43 - 26);
   EXPECT_EQ(account.samples, 4 * 7);  // from 50
   EXPECT_EQ(account.recovering, seconds(50 - 23));
-  EXPECT_GT(account.down_node_seconds, 19.9);
-  EXPECT_GT(account.idle_node_seconds, 3 * 16.9);  // the others, while the job is stopped
 }
 
 TEST(CheckpointRestart, ItMayGoOnWithFewerNodesUntilMorePay) {

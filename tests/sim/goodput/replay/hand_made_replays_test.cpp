@@ -18,6 +18,7 @@ namespace {
 using published::at;
 using published::count;
 using published::number;
+using published::samples_per_second;
 using published::seconds;
 
 constexpr std::int64_t kSamples = 1200;

@@ -39,6 +39,17 @@ inline Trace trace(const std::string& name) {
   return *std::move(trace);
 }
 
+inline std::vector<NodeChange> changes_of(const Trace& trace, Duration creation) {
+  SC_CHECK(trace.form == TraceForm::kEvents, "a replay wants nodes that come and go");
+  std::vector<NodeChange> changes;
+  for (const TraceRow& row : trace.rows)
+    changes.push_back({.time = row.time,
+                       .joins = row.event == TraceEvent::kAdd,
+                       .node = row.node,
+                       .ready = row.time + creation});
+  return changes;
+}
+
 // The small cases of the results file: nodes a, b, c, … join at 0, then the events of the case; usable 45 s
 // later.
 inline std::vector<NodeChange> hand_made_changes(const YamlNode& events, int initial_nodes) {
@@ -65,6 +76,16 @@ inline std::vector<Duration> step_ends(const Replay& replay) {
   std::vector<Duration> ends;
   for (const ReplayStep& step : replay.steps) ends.push_back(step.end);
   return ends;
+}
+
+// Mean rate from the first training to the end of the last completed step (published: a dead tail is free) or
+// to the end of the replay (corrected). 0 without training.
+inline double samples_per_second(const Replay& replay, Rules rules, std::int64_t samples_per_step) {
+  if (!replay.start) return 0;
+  const Duration last = replay.steps.empty() ? Duration{} : replay.steps.back().end;
+  const Duration end = rules == Rules::kPublished ? last : replay.end;
+  if (end <= *replay.start) return 0;
+  return static_cast<double>(replay.kept_steps() * samples_per_step) / to_seconds(end - *replay.start);
 }
 
 // The values of the files carry six decimals.

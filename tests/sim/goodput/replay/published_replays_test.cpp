@@ -23,6 +23,7 @@ using published::at;
 using published::count;
 using published::expect_published;
 using published::number;
+using published::samples_per_second;
 using published::seconds;
 
 // One model of the Oobleck artifact.
@@ -97,7 +98,7 @@ void for_each_artifact_row(const Artifact& artifact, Check check) {
   for (const YamlNode& row : rows.items) {
     SCOPED_TRACE(at(row, "model").text + " on " + at(row, "trace").text);
     const std::vector<NodeChange> changes =
-        changes_of(published::trace(at(row, "trace").text), artifact.creation());
+        published::changes_of(published::trace(at(row, "trace").text), artifact.creation());
     check(row, artifact.model(at(row, "model").text), changes, changes.back().time);
   }
 }
@@ -188,8 +189,8 @@ TEST(PublishedReplays, BambooInTheArtifactUnderCorrectedRules) {
 // Bamboo's own simulator.
 struct OwnBamboo {
   YamlNode file = published::table("resilience_bamboo_sim_dev");
-  std::vector<NodeChange> changes = changes_of(published::trace("bamboo_g4dn_spot"),
-                                               seconds(at(at(file, "parameters"), "instance_creation_s")));
+  std::vector<NodeChange> changes = published::changes_of(
+      published::trace("bamboo_g4dn_spot"), seconds(at(at(file, "parameters"), "instance_creation_s")));
 
   [[nodiscard]] const YamlNode& parameter(const std::string& key) const {
     return at(at(file, "parameters"), key);
