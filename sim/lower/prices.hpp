@@ -166,12 +166,12 @@ void for_each_price(const RankPrice& rank, Visit visit) {
 }
 
 struct IterationPrices {
-  std::vector<StagePrice> stages;  // indexed by StagePlaces::index_of()
-  std::vector<EdgePrice> edges;    // edge after each stage; empty after the last stage of a copy
-  std::vector<RankPrice> ranks;    // pipeline ranks
+  std::vector<StagePrice> stages{};  // indexed by StagePlaces::index_of()
+  std::vector<EdgePrice> edges{};    // edge after each stage; empty after the last stage of a copy
+  std::vector<RankPrice> ranks{};    // pipeline ranks
   // The stage that `tied_embedding` joins to the first; absent: the last.
   std::optional<int> second_embedding = {};
-  PassPrice host;           // once an iteration
+  PassPrice host{};         // once an iteration
   double unit_load = 1;     // fraction of the slowdown by unit traffic that compute really suffers
   OffloadPrice offload{};   // its stalls and steps are in the passes and the optimizer already
   PatternTable patterns{};  // patterns of all traffic above; empty where the network is closed-form
