@@ -226,10 +226,13 @@ TEST(EnumeratePlans, LetsTheBatchFollowTheReplicasWhereItMay) {
   for (const SearchPoint& point : small.plans.points) EXPECT_EQ(point.global_batch, 16);
 }
 
-std::set<std::string> orders_of(const SmallSpace& small) {
+// Of plans of this software; of all without one.
+std::set<std::string> orders_of(const SmallSpace& small, const std::string& software = "") {
   std::set<std::string> orders;
-  for (const SearchPoint& point : small.plans.points)
-    orders.insert(small.plans.frames[point.frame].scenario.schedule.name);
+  for (const SearchPoint& point : small.plans.points) {
+    const Scenario& scenario = small.plans.frames[point.frame].scenario;
+    if (software.empty() || scenario.options.software == software) orders.insert(scenario.schedule.name);
+  }
   return orders;
 }
 
@@ -240,15 +243,18 @@ std::size_t left_aside(const SmallSpace& small) {
 }
 
 // System: A100, whose profile has Megatron-LM of 2021 where weights are whole (1f1b, interleaved-1f1b), and
-// FSDP, which has no pipeline and no tensor ranks, where they are sharded: plans with one are Megatron-LM's
-// there as well.
+// where they are sharded FSDP of 2023, which has no pipeline and no tensor ranks, and FSDP2 where there are
+// some.
 TEST(EnumeratePlans, KeepsToTheOrdersOfTheSoftware) {
   const SmallSpace small = load(small_gpt());
-  EXPECT_THAT(orders_of(small), ElementsAre("1f1b", "interleaved-1f1b"));
+  EXPECT_THAT(orders_of(small, "megatron-lm-2021"), ElementsAre("1f1b", "interleaved-1f1b"));
+  EXPECT_THAT(orders_of(small, "fsdp-2023"), ElementsAre("1f1b"));
+  EXPECT_THAT(orders_of(small, "fsdp2"),
+              ElementsAre("1f1b", "interleaved-pytorch", "interleaved-zb", "zb-v"));
   EXPECT_GT(left_aside(small), 0u);
   for (const SearchFrame& frame :
        small.plans.frames)  // what it has no order for is one stage, which needs none
-    EXPECT_TRUE(frame.left_aside == 0 || frame.scenario.options.software == "megatron-lm-2021");
+    EXPECT_TRUE(frame.left_aside == 0 || frame.scenario.options.software != "fsdp-2023");
   std::size_t sharded = 0;
   for (const SearchPoint& point : small.plans.points) {
     if (point.zero_stage < 2) continue;
@@ -334,8 +340,7 @@ TEST(RunOrders, LeaveOneStageToOneOrderAtLeast) {
   EXPECT_EQ(tried(std::vector<std::string>{}), Words("", "1f1b "));
 }
 
-// Software that shards, and has no pipeline, does not run plans that have one; FSDP2 does, in a way of its
-// own.
+// Software that shards, and has no pipeline, does not run plans that have one: FSDP2 does, in a way of its own.
 TEST(EnumeratePlans, TakesTheUsualSoftwareOfShardsWithAndWithoutAPipeline) {
   const auto options_of = [](const std::string& yaml, int pipeline) {
     const SmallSpace small = load(yaml, {.vary = {"parallelism.tensor=1", "parallelism.zero_stage=3",
@@ -349,8 +354,7 @@ TEST(EnumeratePlans, TakesTheUsualSoftwareOfShardsWithAndWithoutAPipeline) {
   };
   for (const OptionsSpec& options : options_of(small_gpt(), 1)) EXPECT_EQ(options.software, "fsdp-2023");
   for (const int pipeline : {2, 4})
-    for (const OptionsSpec& options : options_of(small_gpt(), pipeline))
-      EXPECT_EQ(options.software, "megatron-lm-2021");
+    for (const OptionsSpec& options : options_of(small_gpt(), pipeline)) EXPECT_EQ(options.software, "fsdp2");
   const std::string fsdp2 = small_gpt("options: {software: fsdp2}\n");
   for (const OptionsSpec& options : options_of(fsdp2, 1)) EXPECT_TRUE(options.reshard_after_forward);
   for (const OptionsSpec& options : options_of(fsdp2, 4)) {
