@@ -363,6 +363,11 @@ std::optional<GoodputSetup> set_up_replay(const SetupRequest& request, Diagnosti
                                .nodes = request.shapes.nodes()},
                      .nodes = request.shapes.nodes(),
                      .checkpoints = false};
+  if (!is_countable({.steps = spec.policy.checkpoint_every,
+                     .iteration = setup.ideal.duration,
+                     .path = "failures.policy.checkpoint_every"},
+                    diagnostics))
+    return std::nullopt;
   setup.replay = replayed({.policy = spec.policy,
                            .samples_per_step = samples,
                            .gpus_per_node = costs.gpus_per_node,

@@ -822,6 +822,24 @@ TEST(PredictGoodput, SaysWhereTheIntervalWaitsForThePersist) {
               testing::Not(testing::Contains(testing::HasSubstr("not every"))));
 }
 
+// A step takes 9 s, and one of the table 4 s: 2^63 ns are 292 years.
+TEST(PredictGoodput, RefusesStepsBetweenCheckpointsThatNobodyLivesToSee) {
+  FailureSpec spec = failing(2);
+  spec.checkpoint.rule = IntervalRule::kSteps;
+  spec.checkpoint.every_steps = 1'000'000'000;
+  const Diagnostic refusal = refusal_of(with(spec)).front();
+  EXPECT_EQ(refusal.path, "failures.checkpoint.interval");
+  EXPECT_THAT(refusal.message, testing::HasSubstr("more than 20 years"));
+  spec.checkpoint.every_steps = 70'000'000;
+  EXPECT_EQ(predict_goodput(with(spec)).checkpoint.interval, seconds(630'000'000));
+
+  FailureSpec varuna = losing_nodes(PolicyKind::kVaruna);
+  varuna.policy.checkpoint_every = 1'000'000'000;
+  EXPECT_EQ(refusal_of(with(varuna)).front().path, "failures.policy.checkpoint_every");
+  varuna.policy.throughput = {{2, 0.5}, {4, 1}};
+  EXPECT_EQ(refusal_of(with(varuna)).front().path, "failures.policy.checkpoint_every");
+}
+
 TEST(PredictGoodput, RefusesMoreCopiesThanNodes) {
   FailureSpec spec = failing(2);
   spec.checkpoint.mode = CheckpointMode::kInMemory;
