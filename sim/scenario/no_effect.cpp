@@ -108,8 +108,6 @@ void listen_to_stages(Listener& listener, const Scenario& scenario) {
   const bool alone = !scenario.cluster;
   listener.say("parallelism.tensor", alone && scenario.parallelism.tensor > 1, given);
   listener.say("parallelism.context", alone && scenario.parallelism.context > 1, given);
-  listener.say("parallelism.data", alone && scenario.parallelism.data.value_or(1) > 1,
-               "without a cluster no gradients are reduced");
   listener.say("overlap.gradients", alone, "without a cluster no gradients are reduced");
   listener.say("overlap.pipeline", alone, "without a cluster messages take no time");
   listener.say("profile", alone, "without a cluster nothing is priced");

@@ -42,6 +42,7 @@ const Alternatives kAlternatives[] = {
     {"options.fp8_recipe", "delayed", "current"},
     {"parallelism.context_exchange", "p2p", "all-gather"},
     {"parallelism.sequence_parallel", "true", "false"},
+    {"parallelism.data", "2", "4"},
     {"parallelism.zero_stage", "0", "1"},
     {"parallelism.zero_stage", "0", "3"},
     {"parallelism.zero_group", "1", "2"},
