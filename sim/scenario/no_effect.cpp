@@ -237,13 +237,28 @@ void listen_to_shared_experts(Listener& listener, const Scenario& scenario) {
                "overlap.expert has another micro-batch beside the exchanges");
 }
 
+// Does a rank hold one stage of one copy of the model?
+bool holds_one_stage(const Scenario& scenario) {
+  if (scenario.order) return scenario.order->schedule.places().held_by(0).size() == 1;
+  const ScheduleKind* kind = find_schedule(scenario.schedule.name);
+  const bool one_copy = kind == nullptr || StagePlaces{.placement = kind->placement}.copies() == 1;
+  return one_copy && scenario.parallelism.virtual_stages == 1;
+}
+
+// Behind the last backward of a rank there is nothing left beside its reductions, but for those of another stage
+// and the all-reduces of hybrid sharding.
+bool reduces_at_the_end(const Scenario& scenario) {
+  const ParallelSpec& parallel = scenario.parallelism;
+  const OptionsSpec& options = scenario.options;
+  return parallel.zero_stage >= 2 && !parallel.zero_group && parallel.pipeline > 1 &&
+         options.reduces_behind_backward && options.memory.whole_gradients && holds_one_stage(scenario);
+}
+
 void listen_to_overlap(Listener& listener, const Scenario& scenario) {
   const ParallelSpec& parallel = scenario.parallelism;
   const bool one_replica = !has_replicas(scenario);
   listener.say("overlap.gradients", one_replica, "there is one replica, and no gradients are reduced");
-  listener.say("overlap.gradients",
-               parallel.zero_stage >= 2 && parallel.virtual_stages == 1 && parallel.pipeline > 1 &&
-                   scenario.options.reduces_behind_backward,
+  listener.say("overlap.gradients", reduces_at_the_end(scenario),
                "options.software reduces behind the last backward of a pipeline");
   listener.say("overlap.parameters", parallel.zero_stage == 0 || one_replica,
                parallel.zero_stage == 0 ? "parallelism.zero_stage is 0, and no parameters are gathered"

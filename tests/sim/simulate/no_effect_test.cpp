@@ -90,6 +90,16 @@ const Case kCases[] = {
     {"llama3-8b-fsdp-64xH100.yaml",
      {"parallelism.pipeline=2", "parallelism.data=null", "parallelism.zero_group=null",
       "options.software=fsdp2"}},
+    // Of two copies of the model one is reduced while the other has passes.
+    {"llama3-8b-fsdp-64xH100.yaml",
+     {"parallelism.pipeline=4", "parallelism.data=null", "parallelism.zero_group=null",
+      "options.software=fsdp2", "schedule=chimera"}},
+    {"llama3-8b-fsdp-64xH100.yaml",
+     {"parallelism.pipeline=2", "parallelism.data=null", "parallelism.zero_group=8",
+      "options.software=fsdp2"}},
+    {"llama3-8b-fsdp-64xH100.yaml",
+     {"parallelism.pipeline=2", "parallelism.data=null", "parallelism.zero_group=null",
+      "options.software=fsdp2", "options.memory.whole_gradients=false"}},
 };
 
 void PrintTo(const Case& the_case, std::ostream* out) {
