@@ -179,6 +179,16 @@ void listen_to_recompute(Listener& listener, const Scenario& scenario) {
   listener.say("training.recompute.modules", !idle.empty(), idle);
 }
 
+bool shards_are_fp32(const Scenario& scenario) {
+  return scenario.options.memory.fp32_shards && scenario.parallelism.zero_stage == 3 &&
+         has_replicas(scenario);
+}
+
+bool shards_are_masters(const Scenario& scenario) {
+  return shards_are_fp32(scenario) && scenario.training.master_weights &&
+         scenario.training.precision != Precision::kFp32;
+}
+
 void listen_to_remainders(Listener& listener, const Scenario& scenario) {
   constexpr const char* kPath = "training.master_remainders";
   const TrainingSpec& training = scenario.training;
@@ -190,10 +200,8 @@ void listen_to_remainders(Listener& listener, const Scenario& scenario) {
       training.precision == Precision::kFp8 && scenario.options.holds_fp8(scenario.parallelism.zero_stage),
       "options.fp8_parameters keeps weights in fp8, whose masters are whole");
   listener.say(kPath, scenario.offload.optimizer > 0, "the host steps whole masters (offload.optimizer)");
-  listener.say(
-      kPath,
-      scenario.options.memory.fp32_shards && scenario.parallelism.zero_stage == 3 && has_replicas(scenario),
-      "the shards of weights are fp32 (options.memory.fp32_shards)");
+  listener.say(kPath, shards_are_fp32(scenario),
+               "the shards of weights are fp32 (options.memory.fp32_shards)");
 }
 
 void listen_to_degrees(Listener& listener, const Scenario& scenario) {
@@ -343,7 +351,7 @@ void listen_to_options(Listener& listener, const Scenario& scenario) {
   listener.say("offload.optimizer", scenario.offload.optimizer == 0, on_gpu);
   listener.say("offload.activations", scenario.offload.activations == 0, on_gpu);
   listener.say("offload.weights", scenario.offload.weights == 0, on_gpu);
-  listener.say("offload.weights", scenario.parallelism.zero_stage == 3 && scenario.options.memory.fp32_shards,
+  listener.say("offload.weights", shards_are_masters(scenario),
                "the weights that options.software shards are the optimizer's own (offload.optimizer)");
   listener.say("schedule.fused_share", !runs_fused_pairs(scenario), "the order has no fused pairs");
 }

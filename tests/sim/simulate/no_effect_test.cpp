@@ -40,6 +40,7 @@ const Alternatives kAlternatives[] = {
     {"options.fp8_dispatch", "false", "true"},
     {"options.fp8_parameters", "false", "true"},
     {"options.fp8_recipe", "delayed", "current"},
+    {"offload.weights", "0.5", "1"},
     {"parallelism.context_exchange", "p2p", "all-gather"},
     {"parallelism.sequence_parallel", "true", "false"},
     {"parallelism.data", "2", "4"},
