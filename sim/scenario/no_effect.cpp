@@ -466,6 +466,8 @@ void listen_to_policy(Listener& listener, const Scenario& scenario) {
                "failures.checkpoint.interval says how often");
   listener.say("failures.policy.", {"pipelines", "stages"}, bamboo && !table,
                "without a table of throughput they are those of the job");
+  listener.say("failures.policy.pipelines", bamboo,
+               "a replay has as many as nodes fill, of failures.policy.stages each");
   // The evaluations of these three are replayed where there is a table.
   if (!table || (!varuna && !bamboo && policy.kind != PolicyKind::kOobleck)) return;
   const char* replay = "a replay of a table of throughput takes it from the policy";

@@ -261,6 +261,15 @@ TEST(Failures, SayWhichKeysOfAPolicyHadNoEffect) {
       "failures.detect: had no effect: a replay of a table of throughput takes it from the policy\n");
 }
 
+TEST(Failures, SayThatBambooCountsItsPipelinesItself) {
+  const std::string policy = "failures: {policy: {name: bamboo, pipelines: 4, stages: 12";
+  EXPECT_EQ(warnings_of(policy + ", samples_per_step: 128, throughput: {16: 10}}}\n"),
+            "failures.policy.pipelines: had no effect: a replay has as many as nodes fill, of "
+            "failures.policy.stages each\n");
+  EXPECT_THAT(warnings_of(policy + "}}\n"),
+              HasSubstr("failures.policy.pipelines: had no effect: without a table of throughput"));
+}
+
 TEST(Failures, SayWhereThereIsNothingToDetect) {
   const std::string maintenance =
       "failures: {process: {kind: maintenance, duration: 1 h, detect: 3 s, notice: ";
