@@ -110,6 +110,9 @@ void listen_to_stages(Listener& listener, const Scenario& scenario) {
   listener.say("parallelism.context", alone && scenario.parallelism.context > 1, given);
   listener.say("overlap.gradients", alone, "without a cluster no gradients are reduced");
   listener.say("overlap.pipeline", alone, "without a cluster messages take no time");
+  listener.say("model.message", alone, "without a cluster messages take no time");
+  listener.say("model.message", scenario.parallelism.pipeline == 1, "parallelism.pipeline is 1");
+  listener.say("cluster.fabric.", {"tensor_collective_factor", "tensor_collective_overhead"}, true, given);
   listener.say("profile", alone, "without a cluster nothing is priced");
   listener.say("network", alone && scenario.network.shared(),
                "without a cluster there are no links to share");
@@ -213,6 +216,8 @@ void listen_to_degrees(Listener& listener, const Scenario& scenario) {
   listener.say("parallelism.loss_as_layer", one_stage, "there is one stage, and nothing to split");
   listener.say("parallelism.sequence_parallel", parallel.sequence_parallel && parallel.tensor == 1,
                "parallelism.tensor is 1");
+  listener.say("cluster.fabric.", {"tensor_collective_factor", "tensor_collective_overhead"},
+               parallel.tensor == 1, "parallelism.tensor is 1");
   listener.say("parallelism.zero_stage", parallel.zero_stage > 0 && one_replica,
                "there is one replica, and nobody to share with");
   listener.say("training.master_weights", scenario.training.precision == Precision::kFp32,

@@ -58,6 +58,9 @@ const Alternatives kAlternatives[] = {
     {"training.sequence_length", "1024", "2048"},
     {"cluster.fabric.switch_latency", "1 us", "2 us"},
     {"cluster.fabric.oversubscription", "1", "2"},
+    {"cluster.fabric.tensor_collective_factor", "1", "2"},
+    {"cluster.fabric.tensor_collective_overhead", "1 us", "2 us"},
+    {"model.message", "1 MiB", "2 MiB"},
 };
 
 struct Case {
