@@ -183,8 +183,9 @@ void listen_to_recompute(Listener& listener, const Scenario& scenario) {
 }
 
 bool shards_are_fp32(const Scenario& scenario) {
-  return scenario.options.memory.fp32_shards && scenario.parallelism.zero_stage == 3 &&
-         has_replicas(scenario);
+  const ParallelSpec& parallel = scenario.parallelism;
+  const bool has_shards = has_replicas(scenario) && parallel.zero_group != 1;
+  return scenario.options.memory.fp32_shards && parallel.zero_stage == 3 && has_shards;
 }
 
 bool shards_are_masters(const Scenario& scenario) {
