@@ -147,7 +147,10 @@ double nodes_of_each(const FailureProcess& process, int nodes) {
 double unavailable_share(const FailureSpec& spec, int nodes) {
   double away = 0;  // seconds of repair for each second of a node
   for (const FailureProcess& process : spec.processes) {
-    if (std::holds_alternative<SilentCorruption>(process.law)) continue;  // takes no node
+    const bool takes_none = std::holds_alternative<SilentCorruption>(process.law);
+    const bool records_when =
+        std::holds_alternative<TraceReplay>(process.law) || says_who_is_there(process.law);
+    if (takes_none || records_when) continue;
     const NodeLosses losses = node_losses(spec, process);
     away += failures_per_second(spec, process, nodes) * nodes_of_each(process, nodes) / nodes * losses.share *
             losses.repair_s;

@@ -30,7 +30,8 @@ struct NodeLosses {
 [[nodiscard]] double nodes_of_each(const FailureProcess& process, int nodes);
 
 // Fraction of time that a node is away for repair: mean repair over the sum of mean repair and mean time
-// between failures that cost the node. 0 for a trace, and where nodes never come back.
+// between failures that cost the node. 0 for a trace or a spot market, which say themselves when nodes come
+// back, and where nodes never come back.
 [[nodiscard]] double unavailable_share(const FailureSpec& spec, int nodes);
 
 // All fail-slow processes together while all `nodes` are up: onsets per second, and mean duration of

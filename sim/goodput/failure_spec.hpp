@@ -312,8 +312,8 @@ struct PolicySpec {
   Duration local_rendezvous{};
   double takeover_slowdown = 1;    // the step while a node does the work of two
   double rebalance_threshold = 0;  // 2·overloaded/active beyond which it rebalances
-  // Published rules: the shape of the table of throughputs; 0: from the plan.
-  int pipelines = 0, stages = 0;
+  int stages = 0;     // nodes of a pipeline where there is a table of throughputs; 0: from the plan
+  int pipelines = 0;  // without effect: there are as many as nodes fill
 
   // varuna
   std::int64_t checkpoint_every = 0;  // steps

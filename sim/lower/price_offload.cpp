@@ -22,6 +22,13 @@ Bandwidth rate(Bytes size, Duration time) {
                                  : Bandwidth(0);
 }
 
+// Shards that are the optimizer's fp32 weights go with the optimizer: there are no others to read for the passes.
+OffloadSpec offloaded(const PricingRequest& request, const Shard& shard) {
+  OffloadSpec offload = request.offload;
+  if (masters_alone(shard)) offload.weights = 0;
+  return offload;
+}
+
 class OffloadPricing {
  public:
   OffloadPricing(const TransformerSpec& model, const Network& network, const PricingRequest& request,
@@ -31,10 +38,12 @@ class OffloadPricing {
         request_(request),
         prices_(prices),
         shard_(shard_of(request)),
+        offload_(offloaded(request, shard_)),
         bytes_(state_bytes(shard_)),
         link_(host_link(network.cluster.spec())) {}
 
   void price() {
+    if (offload_ == OffloadSpec{}) return;
     prices_.offload.available = link_.copy;
     for (int rank = 0; rank < network_.plan.pipeline; ++rank) {
       Duration stall{};
@@ -52,9 +61,9 @@ class OffloadPricing {
   Duration add_stalls(HeldStage held) {
     StagePrice& price = prices_.stages[network_.plan.places().index_of(held.stage, held.copy)];
     const StageContent& content = network_.plan.stages[static_cast<std::size_t>(held.stage)];
-    const Bytes activations = share_of(offloadable(model_, shard_, content, request_.training.recompute),
-                                       request_.offload.activations);
-    const Bytes weights = share_of(weights_of(held.stage), request_.offload.weights);
+    const Bytes activations =
+        share_of(offloadable(model_, shard_, content, request_.training.recompute), offload_.activations);
+    const Bytes weights = share_of(weights_of(held.stage), offload_.weights);
     const Duration forward = price.forward.total();
     const Duration backward = price.backward();
     OffloadPrice& offload = prices_.offload;
@@ -108,6 +117,7 @@ class OffloadPricing {
   const PricingRequest& request_;
   IterationPrices& prices_;
   const Shard shard_;
+  const OffloadSpec offload_;
   const StateBytes bytes_;
   const HostLink link_;
 };

@@ -55,7 +55,7 @@ struct GoodputCheckpoint {
   std::int64_t steps = 0;  // steps per interval
   bool never = false;      // nothing fails, and no checkpoint pays: there is no interval
   Duration block{}, persist{}, load{};
-  Bytes bytes{};  // size for the whole job; 0 where the times were given
+  Bytes bytes{};  // size for the whole job, given or of its state, whatever times were given; 0: unknown
 
   friend bool operator==(const GoodputCheckpoint&, const GoodputCheckpoint&) = default;
 };

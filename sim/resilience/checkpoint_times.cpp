@@ -102,6 +102,18 @@ Duration interval_of(const CheckpointSpec& spec, const CheckpointedJob& job, con
 
 }  // namespace
 
+bool is_countable(const StepsBetween& interval, Diagnostics& diagnostics) {
+  if (interval.iteration <= Duration::zero()) return true;
+  const std::int64_t most = kLongestFailureTime / interval.iteration;
+  if (interval.steps <= most) return true;
+  diagnostics.error({.code = "out-of-range",
+                     .path = interval.path,
+                     .message = fmt::format("{} steps of {} are more than 20 years", interval.steps,
+                                            human(interval.iteration)),
+                     .hint = "goodput is about days and weeks"});
+  return false;
+}
+
 Duration cost_of(const Checkpointing& checkpointing) {
   return checkpointing.block + checkpointing.slowed_by();
 }

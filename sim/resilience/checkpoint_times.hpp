@@ -32,6 +32,14 @@ struct CheckpointedJob {
   double failures_per_s = 0;  // failures per second that send the job back to storage
 };
 
+// Are so many iterations between two checkpoints a time that goodput counts? If not, false with a diagnostic.
+struct StepsBetween {
+  std::int64_t steps = 1;
+  Duration iteration{};
+  const char* path = "failures.checkpoint.interval";  // the key that says how many
+};
+[[nodiscard]] bool is_countable(const StepsBetween& interval, Diagnostics& diagnostics);
+
 // Given values of the spec are used, missing ones derived. nullopt with a diagnostic where that is
 // impossible: in-memory copies without idle time on the network, or on more nodes than there are.
 [[nodiscard]] std::optional<Checkpointing> checkpointing_of(const CheckpointSpec& spec,

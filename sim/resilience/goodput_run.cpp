@@ -116,6 +116,12 @@ void make_checkpoints(const GoodputJob& job, const CheckpointSpec& checkpoint, d
   ran.failures_per_s = failures_per_s;
   if (!ran.setup.checkpoints) return;
   Diagnostics diagnostics;
+  if (checkpoint.rule == IntervalRule::kSteps)
+    (void)is_countable({.steps = checkpoint.every_steps,
+                        .iteration = ran.setup.ideal.duration,
+                        .path = ran.setup.checkpoint_every ? "failures.policy.checkpoint_every"
+                                                           : "failures.checkpoint.interval"},
+                       diagnostics);
   ran.checkpointing = checkpointing_of(checkpoint,
                                        {.costs = job.costs,
                                         .nodes = ran.setup.nodes - ran.setup.spares,

@@ -28,18 +28,41 @@ std::int64_t samples_of_table(const SetupRequest& request) {
   return given > 0 ? given : request.scenario.training.global_batch_size;
 }
 
-// Nodes of a pipeline of the scenario, rounded down.
-int pipeline_nodes(const JobCosts& costs) {
-  return std::max(1, costs.replica_gpus / costs.gpus_per_node);
+// Nodes of a pipeline of workers, which are nodes with one stage each, of as many replicas as they have room for.
+int pipeline_nodes(const SetupRequest& request) {
+  const JobCosts& costs = request.costs;
+  return request.simulation.prepared.plan.pipeline * ceil_div(costs.stage_gpus, costs.gpus_per_node);
 }
 
-// Can a policy that is no replay train by its table: on all nodes, and for ReCycle on the fewest nodes that
-// hold a pipeline?
+// Numbers of nodes that a policy goes on with: from `least` to those of the job, `step` apart.
+struct NodeNumbers {
+  int least = 1, step = 1;
+};
+
+// Does the table train on each of them?
+bool trains_on_all(const SetupRequest& request, NodeNumbers numbers, Diagnostics& diagnostics) {
+  const PolicySpec& policy = request.spec.policy;
+  int nodes = numbers.least;
+  while (nodes <= request.shapes.nodes() && throughput_of(policy.throughput, nodes) > 0)
+    nodes += numbers.step;
+  if (nodes > request.shapes.nodes()) return true;
+  diagnostics.error(
+      {.code = "policy-constraint",
+       .path = "failures.policy.throughput",
+       .message = fmt::format("the table does not train on {} nodes, with which {} may have to go on", nodes,
+                              kPolicyNames[static_cast<std::size_t>(policy.kind)]),
+       .hint = "give their row a throughput above 0, or leave it out: the one before then counts"});
+  return false;
+}
+
+// Can a policy that is no replay train by its table: on all nodes, and for ReCycle on any number that holds a
+// pipeline?
 bool has_row_that_trains(const SetupRequest& request, Diagnostics& diagnostics) {
   const PolicySpec& policy = request.spec.policy;
   const bool recycles = policy.kind == PolicyKind::kRecycle;
-  const int least = recycles ? pipeline_nodes(request.costs) : request.shapes.nodes();
-  if (throughput_of(policy.throughput, least) > 0) return true;
+  const int least = recycles ? pipeline_nodes(request) : request.shapes.nodes();
+  if (throughput_of(policy.throughput, least) > 0)
+    return !recycles || trains_on_all(request, {.least = least}, diagnostics);
   diagnostics.error(
       {.code = "policy-constraint",
        .path = "failures.policy.throughput",
@@ -239,6 +262,10 @@ std::optional<GoodputSetup> Setup::elastic() {
                       spec_.throughput.empty() ? "can" : "the table of throughput names"));
     return std::nullopt;
   }
+  if (!spec_.throughput.empty() &&
+      !trains_on_all(request_, {.least = spec_.min_replicas * replica_nodes, .step = replica_nodes},
+                     diagnostics_))
+    return std::nullopt;
   const int spares = spec_.spares.value_or(0);
   return GoodputSetup{.policy = [job] { return std::make_unique<ElasticDataParallel>(job); },
                       .ideal = full(),
@@ -363,10 +390,15 @@ std::optional<GoodputSetup> set_up_replay(const SetupRequest& request, Diagnosti
                                .nodes = request.shapes.nodes()},
                      .nodes = request.shapes.nodes(),
                      .checkpoints = false};
+  if (!is_countable({.steps = spec.policy.checkpoint_every,
+                     .iteration = setup.ideal.duration,
+                     .path = "failures.policy.checkpoint_every"},
+                    diagnostics))
+    return std::nullopt;
   setup.replay = replayed({.policy = spec.policy,
                            .samples_per_step = samples,
                            .gpus_per_node = costs.gpus_per_node,
-                           .stages = spec.policy.stages > 0 ? spec.policy.stages : pipeline_nodes(costs),
+                           .stages = spec.policy.stages > 0 ? spec.policy.stages : pipeline_nodes(request),
                            .checkpoint_write = spec.checkpoint.block.value_or(Duration::zero()),
                            .horizon = spec.horizon});
   return setup;

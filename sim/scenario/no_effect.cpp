@@ -108,10 +108,11 @@ void listen_to_stages(Listener& listener, const Scenario& scenario) {
   const bool alone = !scenario.cluster;
   listener.say("parallelism.tensor", alone && scenario.parallelism.tensor > 1, given);
   listener.say("parallelism.context", alone && scenario.parallelism.context > 1, given);
-  listener.say("parallelism.data", alone && scenario.parallelism.data.value_or(1) > 1,
-               "without a cluster no gradients are reduced");
   listener.say("overlap.gradients", alone, "without a cluster no gradients are reduced");
   listener.say("overlap.pipeline", alone, "without a cluster messages take no time");
+  listener.say("model.message", alone, "without a cluster messages take no time");
+  listener.say("model.message", scenario.parallelism.pipeline == 1, "parallelism.pipeline is 1");
+  listener.say("cluster.fabric.", {"tensor_collective_factor", "tensor_collective_overhead"}, true, given);
   listener.say("profile", alone, "without a cluster nothing is priced");
   listener.say("network", alone && scenario.network.shared(),
                "without a cluster there are no links to share");
@@ -181,6 +182,17 @@ void listen_to_recompute(Listener& listener, const Scenario& scenario) {
   listener.say("training.recompute.modules", !idle.empty(), idle);
 }
 
+bool shards_are_fp32(const Scenario& scenario) {
+  const ParallelSpec& parallel = scenario.parallelism;
+  const bool has_shards = has_replicas(scenario) && parallel.zero_group != 1;
+  return scenario.options.memory.fp32_shards && parallel.zero_stage == 3 && has_shards;
+}
+
+bool shards_are_masters(const Scenario& scenario) {
+  return shards_are_fp32(scenario) && scenario.training.master_weights &&
+         scenario.training.precision != Precision::kFp32;
+}
+
 void listen_to_remainders(Listener& listener, const Scenario& scenario) {
   constexpr const char* kPath = "training.master_remainders";
   const TrainingSpec& training = scenario.training;
@@ -192,10 +204,8 @@ void listen_to_remainders(Listener& listener, const Scenario& scenario) {
       training.precision == Precision::kFp8 && scenario.options.holds_fp8(scenario.parallelism.zero_stage),
       "options.fp8_parameters keeps weights in fp8, whose masters are whole");
   listener.say(kPath, scenario.offload.optimizer > 0, "the host steps whole masters (offload.optimizer)");
-  listener.say(
-      kPath,
-      scenario.options.memory.fp32_shards && scenario.parallelism.zero_stage == 3 && has_replicas(scenario),
-      "the shards of weights are fp32 (options.memory.fp32_shards)");
+  listener.say(kPath, shards_are_fp32(scenario),
+               "the shards of weights are fp32 (options.memory.fp32_shards)");
 }
 
 void listen_to_degrees(Listener& listener, const Scenario& scenario) {
@@ -207,6 +217,8 @@ void listen_to_degrees(Listener& listener, const Scenario& scenario) {
   listener.say("parallelism.loss_as_layer", one_stage, "there is one stage, and nothing to split");
   listener.say("parallelism.sequence_parallel", parallel.sequence_parallel && parallel.tensor == 1,
                "parallelism.tensor is 1");
+  listener.say("cluster.fabric.", {"tensor_collective_factor", "tensor_collective_overhead"},
+               parallel.tensor == 1, "parallelism.tensor is 1");
   listener.say("parallelism.zero_stage", parallel.zero_stage > 0 && one_replica,
                "there is one replica, and nobody to share with");
   listener.say("training.master_weights", scenario.training.precision == Precision::kFp32,
@@ -239,13 +251,28 @@ void listen_to_shared_experts(Listener& listener, const Scenario& scenario) {
                "overlap.expert has another micro-batch beside the exchanges");
 }
 
+// Does a rank hold one stage of one copy of the model?
+bool holds_one_stage(const Scenario& scenario) {
+  if (scenario.order) return scenario.order->schedule.places().held_by(0).size() == 1;
+  const ScheduleKind* kind = find_schedule(scenario.schedule.name);
+  const bool one_copy = kind == nullptr || StagePlaces{.placement = kind->placement}.copies() == 1;
+  return one_copy && scenario.parallelism.virtual_stages == 1;
+}
+
+// Behind the last backward of a rank there is nothing left beside its reductions, but for those of another stage
+// and the all-reduces of hybrid sharding.
+bool reduces_at_the_end(const Scenario& scenario) {
+  const ParallelSpec& parallel = scenario.parallelism;
+  const OptionsSpec& options = scenario.options;
+  return parallel.zero_stage >= 2 && !parallel.zero_group && parallel.pipeline > 1 &&
+         options.reduces_behind_backward && options.memory.whole_gradients && holds_one_stage(scenario);
+}
+
 void listen_to_overlap(Listener& listener, const Scenario& scenario) {
   const ParallelSpec& parallel = scenario.parallelism;
   const bool one_replica = !has_replicas(scenario);
   listener.say("overlap.gradients", one_replica, "there is one replica, and no gradients are reduced");
-  listener.say("overlap.gradients",
-               parallel.zero_stage >= 2 && parallel.virtual_stages == 1 && parallel.pipeline > 1 &&
-                   scenario.options.reduces_behind_backward,
+  listener.say("overlap.gradients", reduces_at_the_end(scenario),
                "options.software reduces behind the last backward of a pipeline");
   listener.say("overlap.parameters", parallel.zero_stage == 0 || one_replica,
                parallel.zero_stage == 0 ? "parallelism.zero_stage is 0, and no parameters are gathered"
@@ -330,7 +357,7 @@ void listen_to_options(Listener& listener, const Scenario& scenario) {
   listener.say("offload.optimizer", scenario.offload.optimizer == 0, on_gpu);
   listener.say("offload.activations", scenario.offload.activations == 0, on_gpu);
   listener.say("offload.weights", scenario.offload.weights == 0, on_gpu);
-  listener.say("offload.weights", scenario.parallelism.zero_stage == 3 && scenario.options.memory.fp32_shards,
+  listener.say("offload.weights", shards_are_masters(scenario),
                "the weights that options.software shards are the optimizer's own (offload.optimizer)");
   listener.say("schedule.fused_share", !runs_fused_pairs(scenario), "the order has no fused pairs");
 }
@@ -445,6 +472,8 @@ void listen_to_policy(Listener& listener, const Scenario& scenario) {
                "failures.checkpoint.interval says how often");
   listener.say("failures.policy.", {"pipelines", "stages"}, bamboo && !table,
                "without a table of throughput they are those of the job");
+  listener.say("failures.policy.pipelines", bamboo,
+               "a replay has as many as nodes fill, of failures.policy.stages each");
   // The evaluations of these three are replayed where there is a table.
   if (!table || (!varuna && !bamboo && policy.kind != PolicyKind::kOobleck)) return;
   const char* replay = "a replay of a table of throughput takes it from the policy";

@@ -92,6 +92,23 @@ TEST(Spares, CountEachNodeOfABurstAsAway) {
   EXPECT_NEAR(unavailable_share(losing_domains(0.02, kDay), 8), 0.02 / 1.02, 1e-12);
 }
 
+// What a trace takes away comes back when the trace says so, however long repairs are.
+TEST(Spares, AreNotForNodesThatATraceTakesAndGives) {
+  FailureSpec spec = losing(ExponentialFailures{.rate_per_node_day = 0.1}, kDay);
+  const int alone = spares_for(spec, 6);
+  TraceReplay law;
+  law.trace.nodes = {"a", "b", "c", "d", "e", "f"};
+  law.repeat = true;
+  for (int node = 0; node < 6; ++node)
+    law.trace.rows.push_back({.time = {}, .event = TraceEvent::kAdd, .node = node});
+  for (int node = 0; node < 2; ++node)
+    law.trace.rows.push_back({.time = hours(20 + node), .event = TraceEvent::kRemove, .node = node});
+  spec.processes.push_back({.law = law, .causes = {{.name = "preemption"}}});
+  EXPECT_EQ(spares_for(spec, 6), alone);
+  spec.processes.erase(spec.processes.begin());
+  EXPECT_EQ(unavailable_share(spec, 6), 0);
+}
+
 // Pencil: one of the four servers that were watched was away for 10 of 100 days: 2.5 % of the time of whichever
 // is the node.
 TEST(Spares, CountFaultsThatWereRecorded) {

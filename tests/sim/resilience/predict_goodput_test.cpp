@@ -565,6 +565,41 @@ TEST(PredictGoodput, NamesTheFewestReplicasOfATable) {
             "min_replicas: 2 is the least that the table of throughput names");
 }
 
+// Nodes with a stage each of two replicas: a pipeline of workers has two, where a replica has the GPUs of one.
+TEST(PredictGoodput, CountsTheWorkersOfAPipelineForATable) {
+  const auto recycle = [](const std::string& table) {
+    return scenario_of(
+        "stagecraft: 1\n"
+        "model: gpt-7.5b\n"
+        "cluster: {node: dgx-a100-80gb, nodes: 4}\n"
+        "parallelism: {tensor: 4, pipeline: 2}\n"
+        "training: {global_batch_size: 64, micro_batch_size: 1}\n"
+        "failures: {repeats: 2, process: {rate_per_node_day: 3}, policy: {name: recycle, throughput: " +
+        table + "}}\n");
+  };
+  EXPECT_GT(predict_goodput(recycle("{2: 100, 4: 200}")).samples_per_s.mean, 0);
+  EXPECT_THAT(refusal_of(recycle("{3: 100, 4: 200}")).front().message, testing::HasSubstr("2 nodes"));
+}
+
+// 4 replicas of one node each.
+TEST(PredictGoodput, RefusesATableThatStopsInBetween) {
+  for (const PolicyKind kind : {PolicyKind::kRecycle, PolicyKind::kElastic}) {
+    FailureSpec spec = losing_nodes(kind);
+    spec.policy.throughput = {{1, 50}, {2, 60}, {3, 0}, {4, 200}};
+    Scenario scenario = scenario_of(
+        "stagecraft: 1\n"
+        "model: {family: stages, forward: 1 s, input_gradient: 1 s, weight_gradient: 1 s}\n"
+        "parallelism: {data: 4}\n"
+        "training: {global_batch_size: 4, micro_batch_size: 1}\n");
+    scenario.failures = spec;
+    const Diagnostic refusal = refusal_of(scenario).front();
+    EXPECT_EQ(refusal.path, "failures.policy.throughput");
+    EXPECT_THAT(refusal.message, testing::HasSubstr("does not train on 3 nodes"));
+    scenario.failures->policy.throughput[2].second = 100;
+    EXPECT_GT(predict_goodput(scenario).samples_per_s.mean, 0);
+  }
+}
+
 TEST(PredictGoodput, ElasticSparesStandBesideTheReplicas) {
   FailureSpec spec = losing_nodes(PolicyKind::kElastic);
   const double without = predict_goodput(with(spec)).fraction_of_ideal.mean;
@@ -820,6 +855,24 @@ TEST(PredictGoodput, SaysWhereTheIntervalWaitsForThePersist) {
   spec.checkpoint.every_steps = 8;
   EXPECT_THAT(predict_goodput(with(spec)).notes,
               testing::Not(testing::Contains(testing::HasSubstr("not every"))));
+}
+
+// A step takes 9 s, and one of the table 4 s: 2^63 ns are 292 years.
+TEST(PredictGoodput, RefusesStepsBetweenCheckpointsThatNobodyLivesToSee) {
+  FailureSpec spec = failing(2);
+  spec.checkpoint.rule = IntervalRule::kSteps;
+  spec.checkpoint.every_steps = 1'000'000'000;
+  const Diagnostic refusal = refusal_of(with(spec)).front();
+  EXPECT_EQ(refusal.path, "failures.checkpoint.interval");
+  EXPECT_THAT(refusal.message, testing::HasSubstr("more than 20 years"));
+  spec.checkpoint.every_steps = 70'000'000;
+  EXPECT_EQ(predict_goodput(with(spec)).checkpoint.interval, seconds(630'000'000));
+
+  FailureSpec varuna = losing_nodes(PolicyKind::kVaruna);
+  varuna.policy.checkpoint_every = 1'000'000'000;
+  EXPECT_EQ(refusal_of(with(varuna)).front().path, "failures.policy.checkpoint_every");
+  varuna.policy.throughput = {{2, 0.5}, {4, 1}};
+  EXPECT_EQ(refusal_of(with(varuna)).front().path, "failures.policy.checkpoint_every");
 }
 
 TEST(PredictGoodput, RefusesMoreCopiesThanNodes) {

@@ -84,6 +84,23 @@ TEST(FailureProcess, RefusesKeysOfOtherKinds) {
   EXPECT_THAT(said("{kind: weibul, shape: 2}"), HasSubstr("shape: is not a known key"));
 }
 
+// 16 nodes. (16 / 1)^5 is a million times the rate; 2^19 are half a million incidents a day of a lemon, of which
+// there are some within a day. SuperBench's fleet has 1.085.
+TEST(FailureProcess, RefusesMoreIncidentsThanARunHolds) {
+  const auto said = [](const std::string& process, const std::string& horizon) {
+    return read(kJob + "failures: {horizon: " + horizon + ", process: " + process + "}\n").messages;
+  };
+  const auto endless = HasSubstr("incidents within the horizon are more than");
+  EXPECT_THAT(said("{rate_per_node_day: 1, exponent: 5, reference_nodes: 1}", "1 day"), endless);
+  EXPECT_EQ(said("{rate_per_node_day: 1, exponent: 1, reference_nodes: 1}", "1 day"), "");
+  EXPECT_THAT(said("{rate_per_node_day: 1, lemon_factor: 2}", "5 days"), endless);
+  EXPECT_THAT(said("{rate_per_node_day: 1, lemon_factor: 10}", "1 day"), endless);
+  EXPECT_THAT(said("[{rate_per_node_day: 1e-3, lemon_factor: 3}, {rate_per_node_day: 100}]", "1 day"),
+              endless);
+  EXPECT_EQ(said("{rate_per_node_day: 1e-6, lemon_factor: 10}", "1 day"), "");
+  EXPECT_EQ(said("{rate_per_node_day: 1, lemon_factor: 1.085}", "1000 days"), "");
+}
+
 // The defaults of scenarios/failures/defaults.yaml.
 TEST(Failures, TakeEveryDefaultAndSayWhereItIsFrom) {
   const Result result = read(kJob + "failures: {}\n");
@@ -242,6 +259,15 @@ TEST(Failures, SayWhichKeysOfAPolicyHadNoEffect) {
       "failures.checkpoint.interval: had no effect: a replay of a table of throughput takes it from the "
       "policy\n"
       "failures.detect: had no effect: a replay of a table of throughput takes it from the policy\n");
+}
+
+TEST(Failures, SayThatBambooCountsItsPipelinesItself) {
+  const std::string policy = "failures: {policy: {name: bamboo, pipelines: 4, stages: 12";
+  EXPECT_EQ(warnings_of(policy + ", samples_per_step: 128, throughput: {16: 10}}}\n"),
+            "failures.policy.pipelines: had no effect: a replay has as many as nodes fill, of "
+            "failures.policy.stages each\n");
+  EXPECT_THAT(warnings_of(policy + "}}\n"),
+              HasSubstr("failures.policy.pipelines: had no effect: without a table of throughput"));
 }
 
 TEST(Failures, SayWhereThereIsNothingToDetect) {

@@ -338,6 +338,21 @@ TEST(Scenario, SaysWhenShardingKeysHadNoEffect) {
               ElementsAre("parallelism.zero_stage", "options.bucket_parameters"));
 }
 
+// FSDP shards fp32 weights, which are the masters where there are any.
+TEST(Scenario, SaysWhenOffloadedWeightsAreTheOptimizers) {
+  const auto idle = [](const std::string& parallel, const std::string& training) {
+    const std::vector<std::string> keys =
+        idle_keys("parallelism: {zero_stage: 3" + parallel + "}\ntraining: {global_batch_size: 16" +
+                  training + "}\noptions: {software: fsdp2}\noffload: {weights: 1}\n");
+    return std::ranges::find(keys, "offload.weights") != keys.end();
+  };
+  EXPECT_TRUE(idle("", ""));
+  EXPECT_TRUE(idle(", zero_group: 8", ""));
+  EXPECT_FALSE(idle(", zero_group: 1", ""));
+  EXPECT_FALSE(idle("", ", precision: fp32"));
+  EXPECT_FALSE(idle("", ", master_weights: false"));
+}
+
 TEST(Scenario, SaysWhenTensorOverlapAndEndsHadNoEffect) {
   const std::string keys = "training: {global_batch_size: 16}\noverlap: {tensor: true}\n";
   EXPECT_THAT(idle_keys(keys + "parallelism: {tensor: 2, embedding_as_layer: false}\n"),

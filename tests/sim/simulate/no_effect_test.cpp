@@ -40,8 +40,10 @@ const Alternatives kAlternatives[] = {
     {"options.fp8_dispatch", "false", "true"},
     {"options.fp8_parameters", "false", "true"},
     {"options.fp8_recipe", "delayed", "current"},
+    {"offload.weights", "0.5", "1"},
     {"parallelism.context_exchange", "p2p", "all-gather"},
     {"parallelism.sequence_parallel", "true", "false"},
+    {"parallelism.data", "2", "4"},
     {"parallelism.zero_stage", "0", "1"},
     {"parallelism.zero_stage", "0", "3"},
     {"parallelism.zero_group", "1", "2"},
@@ -56,6 +58,9 @@ const Alternatives kAlternatives[] = {
     {"training.sequence_length", "1024", "2048"},
     {"cluster.fabric.switch_latency", "1 us", "2 us"},
     {"cluster.fabric.oversubscription", "1", "2"},
+    {"cluster.fabric.tensor_collective_factor", "1", "2"},
+    {"cluster.fabric.tensor_collective_overhead", "1 us", "2 us"},
+    {"model.message", "1 MiB", "2 MiB"},
 };
 
 struct Case {
@@ -89,6 +94,16 @@ const Case kCases[] = {
     {"llama3-8b-fsdp-64xH100.yaml",
      {"parallelism.pipeline=2", "parallelism.data=null", "parallelism.zero_group=null",
       "options.software=fsdp2"}},
+    // Of two copies of the model one is reduced while the other has passes.
+    {"llama3-8b-fsdp-64xH100.yaml",
+     {"parallelism.pipeline=4", "parallelism.data=null", "parallelism.zero_group=null",
+      "options.software=fsdp2", "schedule=chimera"}},
+    {"llama3-8b-fsdp-64xH100.yaml",
+     {"parallelism.pipeline=2", "parallelism.data=null", "parallelism.zero_group=8",
+      "options.software=fsdp2"}},
+    {"llama3-8b-fsdp-64xH100.yaml",
+     {"parallelism.pipeline=2", "parallelism.data=null", "parallelism.zero_group=null",
+      "options.software=fsdp2", "options.memory.whole_gradients=false"}},
 };
 
 void PrintTo(const Case& the_case, std::ostream* out) {

@@ -575,6 +575,20 @@ TEST(Offload, OfWeightsStallsWherePassesAreShort) {
   EXPECT_LE(smooth.required_weights, smooth.available);
 }
 
+// FSDP's shards are the fp32 weights of the optimizer, with no 16-bit weights beside them; unless there are none.
+TEST(Offload, OfWeightsLeavesMastersWhereTheyAre) {
+  const auto sharded = [](const std::string& rest) {
+    return llama("data: 16, zero_stage: 3", "options: {software: fsdp2}\n" + rest);
+  };
+  const Scenario both = sharded("offload: {optimizer: 0.5, weights: 1}\n");
+  EXPECT_EQ(time_of(both), time_of(sharded("offload: {optimizer: 0.5}\n")));
+  EXPECT_EQ(prices_of(both).offload.required_weights, Bandwidth(0));
+  Scenario weights = sharded("offload: {weights: 1}\n");
+  EXPECT_FALSE(prices_of(weights).offload.used());
+  weights.training.master_weights = false;
+  EXPECT_GT(prices_of(weights).offload.required_weights, Bandwidth(0));
+}
+
 // What is kept in all is copied, also where nothing of it stays; the needed rate grows with the share.
 TEST(Offload, OfActivationsNeedsBandwidthInProportion) {
   const auto needed = [](const char* share) {
