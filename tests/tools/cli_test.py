@@ -707,6 +707,16 @@ class Answers(Case):
                 self.assertEqual((WRONG_INPUT, ""), (ran.returncode, ran.stdout), (part, option))
                 self.assertIn(f"{option} is nothing that `schedule {part}` takes", ran.stderr)
 
+    def test_words_of_which_one_would_be_left_out_in_silence_are_refused(self):
+        two_forms = "are two forms of one answer"
+        for line, reason in (("validate --memory --markdown", "--markdown is about predicted times, not --memory"),
+                             ("validate --memory --ablation", "--ablation is about predicted times, not --memory"),
+                             ("validate --ablation --json", "--ablation is a table in Markdown and has no JSON"),
+                             ("validate --markdown --json", two_forms)):
+            ran = stagecraft(*line.split())
+            self.assertEqual(WRONG_INPUT, ran.returncode, line)
+            self.assertIn(reason, ran.stdout if "--json" in line else ran.stderr)
+
     # 8 micro-batches of 4 stages: the costs of a chunk are those of a stage divided by the chunks, fused pairs included.
     def test_orders_are_compared_at_costs_of_a_stage(self):
         sizes = ["--stages", "4", "--micro-batches", "8"]
