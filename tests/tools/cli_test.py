@@ -461,6 +461,7 @@ class Goldens(Case):
             f"stagecraft schedule show --schedule 1f1b {shape} --p2p block",
             f"stagecraft schedule show --schedule 1f1b {shape} --width 3",
             "stagecraft validate --max-error lots",
+            "stagecraft calibrate residuals extra-word",
         ]))
 
     def test_scenarios_that_are_wrong(self):
