@@ -741,6 +741,15 @@ class Answers(Case):
         longest, = [line for line in text.splitlines() if line.startswith("varuna ")]  # its bar has what is left
         self.assertEqual(80, len(longest))
 
+    def test_orders_that_need_more_chunks_than_are_given_are_not_compared(self):
+        refused = {}
+        for given in ("1", "2"):
+            table, = self.results(stagecraft("schedule", "compare", "--stages", "4", "--micro-batches", "8", "--json", "--chunks", given))
+            refused[given] = {row["name"]: (row["chunks"], row["refused"]) for row in table["schedules"] if "refused" in row}
+        self.assertEqual((1, "1 chunk a rank: interleaved-1f1b needs at least 2"), refused["1"]["interleaved-1f1b"])
+        self.assertEqual((1, "1 chunk a rank: zb-v runs 2, down the ranks and back"), refused["1"]["zb-v"])
+        self.assertEqual({}, refused["2"])
+
     def test_bubbles_of_compared_orders_are_those_that_are_shown(self):
         sizes = ["--stages", "4", "--micro-batches", "8", "--message", "100ms"]
         table, = self.results(stagecraft("schedule", "compare", *sizes, "--json"))

@@ -64,9 +64,8 @@ void measure(const Schedule& schedule, const ScheduleCosts& costs, Row& row) {
 }
 
 Row row_of(const ScheduleKind& kind, const Arguments& arguments, int limit) {
-  const int wanted = kind.chunked ? std::max(2, arguments.integer("chunks", 2, 1, 1'024)) : 1;
-  PipelineShape shape = pipeline_shape(arguments, wanted);
-  shape.chunks = wanted;
+  PipelineShape shape = pipeline_shape(arguments, 2);
+  if (!kind.chunked) shape.chunks = 1;
   if (!kind.grouped) shape.group = 0;
   Row row{.name = std::string(kind.name),
           .chunks = shape.chunks,
