@@ -442,6 +442,7 @@ class Goldens(Case):
             "stagecraft schedule show x.csv --chunks 2",
             "stagecraft schedule export --schedule dualpipe --stages 4 --micro-batches 8",
             "stagecraft schedule compare --schedule 1f1b --stages 4 --micro-batches 8",
+            "stagecraft schedule compare --stages 2048 --micro-batches 8000",
             "stagecraft schedule check tests/data/schedules/csv/made_bad_deadlock.csv",
             "stagecraft schedule check tests/data/schedules/csv/made_bad_missing_backward.csv",
             "stagecraft schedule check tests/data/schedules/csv/torchtitan_custom_schedule.csv --memory-limit 15",
