@@ -296,6 +296,7 @@ class Goldens(Case):
             f"{goodput} {rates} --timeline",
             f"{goodput} --format svg",
             f"{goodput} --vary failures.policy=oobleck,none --format svg",
+            f"{goodput} --vary failures.horizon=foo",
             "stagecraft goodput",
         ], cwd=self.folder))
 

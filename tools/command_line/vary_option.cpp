@@ -72,6 +72,13 @@ std::vector<Diagnostic> overruled_settings(const Arguments& arguments,
   return warnings;
 }
 
+void say_vary(std::vector<Diagnostic>& diagnostics, const std::vector<std::string>& paths) {
+  for (Diagnostic& diagnostic : diagnostics)
+    for (const std::string& path : paths)
+      if (diagnostic.where.file.starts_with("--set " + path + "="))
+        diagnostic.where.file.replace(0, 5, "--vary");
+}
+
 DataDirectory with_standard_input(const Arguments& arguments, const Session& session) {
   DataDirectory data = session.data;
   if (std::ranges::find(arguments.words(), "-") == arguments.words().end()) return data;

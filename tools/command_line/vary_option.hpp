@@ -34,6 +34,9 @@ struct VariedPath {
 [[nodiscard]] std::vector<Diagnostic> overruled_settings(const Arguments& arguments,
                                                          const std::vector<VariedPath>& varied);
 
+// A varied value is an override like any other; what is wrong with it stands in --vary, not in --set.
+void say_vary(std::vector<Diagnostic>& diagnostics, const std::vector<std::string>& paths);
+
 // Every variant reads its file: the session's data, with what standard input says in place of `-` where that
 // is one of the words. throws ScenarioError where it cannot be read.
 [[nodiscard]] DataDirectory with_standard_input(const Arguments& arguments, const Session& session);

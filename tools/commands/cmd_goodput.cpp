@@ -84,6 +84,7 @@ GoodputComparison compared(const Arguments& arguments, Session& session) {
   Library library(with_standard_input(arguments, session));
   for (const Variant& variant : comparison.variants) {
     GoodputOutcome& outcome = comparison.outcomes.emplace_back(outcome_of(variant, options, library));
+    say_vary(outcome.diagnostics, comparison.paths);
     if (!outcome.report) continue;
     for (std::size_t i = 0; i < comparison.paths.size(); ++i)
       outcome.report->varied.emplace_back(comparison.paths[i], variant.values[i]);

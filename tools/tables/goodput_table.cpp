@@ -230,6 +230,9 @@ std::vector<std::string> names_of(const GoodputComparison& comparison) {
 }
 
 std::string render_text(const GoodputComparison& comparison) {
+  const std::string refusals = refusals_of(comparison);
+  const auto ran = [](const GoodputOutcome& outcome) { return outcome.report.has_value(); };
+  if (std::ranges::none_of(comparison.outcomes, ran)) return refusals;
   std::string out = table_of(comparison) + word_on_ideals(comparison);
   if (const std::optional<std::size_t> axis = number_axis(comparison)) {
     const std::vector<GoodputRow> rows = chart_rows(comparison, *axis);
@@ -237,7 +240,6 @@ std::string render_text(const GoodputComparison& comparison) {
     const std::string crossings = crossings_text(rows);
     if (!crossings.empty()) out += "\n" + crossings;
   }
-  const std::string refusals = refusals_of(comparison);
   return refusals.empty() ? out : out + "\n" + refusals;
 }
 
