@@ -715,7 +715,10 @@ class Answers(Case):
         for line, reason in (("validate --memory --markdown", "--markdown is about predicted times, not --memory"),
                              ("validate --memory --ablation", "--ablation is about predicted times, not --memory"),
                              ("validate --ablation --json", "--ablation is a table in Markdown and has no JSON"),
-                             ("validate --markdown --json", two_forms)):
+                             ("validate --markdown --json", two_forms),
+                             (f"compare {PIPELINE} --vary schedule=1f1b --json --format csv", two_forms),
+                             (f"diff {PIPELINE} trace.json --json --format text", two_forms),
+                             ("goodput scenarios/goodput/oobleck.yaml --vary failures.repeats=1,2 --json --format svg", two_forms)):
             ran = stagecraft(*line.split())
             self.assertEqual(WRONG_INPUT, ran.returncode, line)
             self.assertIn(reason, ran.stdout if "--json" in line else ran.stderr)

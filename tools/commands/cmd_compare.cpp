@@ -57,6 +57,7 @@ int code_of(const Outcome& outcome, const std::string& name, Session& session) {
 }  // namespace
 
 int compare_command(const Arguments& arguments, Session& session) {
+  refuse_two_forms(arguments);
   const std::vector<Vary> varied = varied_by(arguments);
   Comparison comparison{.paths = {}, .variants = variants_asked_for(arguments, varied), .outcomes = {}};
   for (const Vary& vary : varied) comparison.paths.push_back(vary.path);

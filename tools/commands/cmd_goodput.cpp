@@ -124,6 +124,7 @@ int print_comparison(const Arguments& arguments, Session& session) {
 }  // namespace
 
 int goodput_command(const Arguments& arguments, Session& session) {
+  refuse_two_forms(arguments);
   if (arguments.has("vary")) return print_comparison(arguments, session);
   if (arguments.has("format"))
     throw UsageError("--format is about the chart of --vary", "add --vary, or leave --format out");
