@@ -1329,6 +1329,8 @@ class Answers(Case):
         more = stagecraft("memory", "scenarios/llama3-8b-64xA100.yaml", "--model", "fujii", "--set", "training.recompute=full",
                           "--set", "parallelism.zero_stage=3")
         self.assertIn("not read by these formulas: training.recompute, parallelism.zero_stage beyond 1", more.stdout)
+        unlike = stagecraft("memory", "scenarios/llama3-8b-64xA100.yaml", "--model", "fujii", "--set", "profile=h100-sxm5-80gb")
+        self.assertIn("warning: profile: is of NVIDIA H100 80GB HBM3, and the nodes have A100-SXM4-80GB", unlike.stderr)
         refused = stagecraft("memory", FLAGSHIP, "--model", "fujii")
         self.assert_refused(refused)
         self.assertIn("dense models with SwiGLU", refused.stderr)
