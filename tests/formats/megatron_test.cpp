@@ -103,6 +103,8 @@ TEST(MegatronImport, RefusesFewerGpusThanThePipelineNeeds) {
   EXPECT_THAT(gpt3.messages, Contains("job:30: error: --pipeline-model-parallel-size: 8 GPUs are fewer than "
                                       "tensor × pipeline = 128\n  hint: --nnodes × --nproc_per_node, a "
                                       "multiple of 128"));
+  EXPECT_THAT(import_text(job("--context-parallel-size 3")).messages,
+              Contains(HasSubstr("error: --context-parallel-size: 16 GPUs are no multiple of context = 3")));
   // Without definitions the launcher's numbers are variables.
   const Import enough =
       import_text(sample("train_gpt3_175b_distributed.args.txt"), {.gpus = 1024, .vocab = 50'257});
