@@ -253,7 +253,7 @@ class Goldens(Case):
             f"{with_its_variables('train_mixtral_8x7b_distributed')} --vocab 32000",
             f"{with_its_variables('modelopt_DeepSeek-R1')} --gpus 1024 --node dgx-h100",
             f"{with_its_variables('modelopt_Qwen3-235B-A22B')} --gpus 256 --node dgx-h100",
-            f"{with_its_variables('sbatch_mfsdp_deepseek_v3')} --gpus 1024 --node dgx-h100",
+            f"{with_its_variables('sbatch_mfsdp_deepseek_v3')} --gpus 512 --node dgx-h100",
             f"stagecraft import megatron {data}/sc21_common.args.txt --json",
             f"stagecraft import megatron {data}/sc21_common.args.txt {sc21} --gpus 128 --vocab 51200",
             "stagecraft import megatron --gpus 16 --vocab 1000 --node dgx-h100 -- --num-layers 8 --hidden-size 64 "
