@@ -320,6 +320,7 @@ class Goldens(Case):
             f"{compare} --vary schedule",
             f"{compare} --vary schedule=1f1b,",
             f"{compare} --vary schedule=1f1b --vary schedule=gpipe",
+            f"{compare} --vary schedule.name=zb-h1 --vary schedule=1f1b,gpipe",
             f"{compare} --vary 'schedule,parallelism.virtual_stages=[1f1b,1],[zb-v,2]'",
             f"stagecraft search {FLAGSHIP} --vary 'schedule, parallelism.virtual_stages=[1f1b,1],[zb-v,2]'",
         ]))

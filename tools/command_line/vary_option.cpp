@@ -28,9 +28,9 @@ std::vector<Vary> varied_by(const Arguments& arguments) {
     if (!parsed.mistake.empty())
       throw UsageError(fmt::format("--vary {}: {}", text, parsed.mistake), "--vary path.to.key=value,value");
     refuse_tied_keys(parsed.vary.path);
-    if (std::ranges::find(varied, parsed.vary.path, &Vary::path) != varied.end())
-      throw UsageError(fmt::format("--vary: {} is varied twice", parsed.vary.path),
-                       "give all its values at once");
+    for (const Vary& other : varied)
+      if (const auto twice = varied_twice(parsed.vary.path, other.path))
+        throw UsageError(fmt::format("--vary: {} {}", twice->path, twice->message), twice->hint);
     varied.push_back(std::move(parsed.vary));
   }
   return varied;

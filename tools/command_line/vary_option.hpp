@@ -16,7 +16,8 @@ namespace stagecraft {
 // "a,b=[1,2],[3,4]" ties keys together, which sweeps alone do. throws UsageError.
 void refuse_tied_keys(const std::string& varied);
 
-// throws UsageError for a text that is none, for several keys at once, and for a path that is varied twice.
+// throws UsageError for a text that is none, for several keys at once, and for a path that is varied twice, or
+// beside a part of it.
 [[nodiscard]] std::vector<Vary> varied_by(const Arguments& arguments);
 
 // Before the variants are made. throws UsageError where they are more than `most`.
