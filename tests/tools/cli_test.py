@@ -1386,8 +1386,8 @@ class Answers(Case):
         self.write("job.yaml", self.LLAMA_8B)
         said = "error: faults: the iteration does not finish: a node died in it"
         self.assertEqual(NO, stagecraft("run", "job.yaml", "--set", word, cwd=self.folder).returncode)
-        for path in ("iteration_time_s", "interval_90_s.0", "critical_path"):
-            ran = stagecraft("explain", "job.yaml", path, "--set", word, cwd=self.folder)
+        for paths in (["iteration_time_s"], ["interval_90_s.0"], ["critical_path"], ["tokens_per_s", "mfu"], ["memory"], []):
+            ran = stagecraft("explain", "job.yaml", *paths, "--set", word, cwd=self.folder)
             self.assert_refused(ran, code=NO)
             self.assertIn(said, ran.stderr)
             self.assertIn("1 error, nothing was explained\n", ran.stderr)
