@@ -1751,6 +1751,9 @@ class Output(Case):
                     first = name + ".0.et" if option == "--chakra" else name
                     self.assertIn(f"{first}: error: {why}\n", ran.stderr)
                     self.assertNotIn("nosuch-scenario", ran.stderr)
+        ran = stagecraft("run", "nosuch-scenario.yaml", "--html", "there.yaml", "--trace", "nosuch/new.json", "--json", cwd=self.folder)
+        self.assertEqual((WRONG_INPUT, ""), (ran.returncode, ran.stderr))
+        self.assertEqual(["cannot-write", "exists"], [error["code"] for error in json.loads(ran.stdout)["errors"]])
         for name in ("there.yaml", "there.yaml.0.et"):
             self.assertEqual("precious", (self.folder / name).read_text(encoding="utf-8"))
 
