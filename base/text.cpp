@@ -292,6 +292,11 @@ std::string mean_count(double n) {
   return n < kThreeDigits ? fmt::format("{:.3g}", n) : with_thousands(std::llround(n));
 }
 
+std::string four_digits(double n) {
+  constexpr double kFourDigits = 9'999.5, kMost = 1e15;
+  return n >= kFourDigits && n < kMost ? with_thousands(std::llround(n)) : fmt::format("{:.4g}", n);
+}
+
 void TextTable::row(std::vector<std::string> cells) {
   SC_CHECK(cells.size() == columns_.size(), "a row of a table needs one cell per column");
   rows_.push_back(std::move(cells));

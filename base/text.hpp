@@ -65,6 +65,8 @@ namespace stagecraft {
 [[nodiscard]] std::string with_thousands(std::int64_t n);           // 314573 -> "314,573"
 // A mean of counts: three digits, and all of a whole number that has more: "0.25", "12.3", "1,083,210".
 [[nodiscard]] std::string mean_count(double n);
+// Four digits, and all of a whole number that has more: "0.3333", "1234", "16,078".
+[[nodiscard]] std::string four_digits(double n);
 
 // Columns that line up, by display width in UTF-8 code points. Cells of a column marked kRight are
 // right-aligned.

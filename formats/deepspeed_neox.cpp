@@ -72,16 +72,17 @@ class NeoxImport {
     if (degree("context_parallel_size") > 1)
       reader_.error("context_parallel_size", "not-supported", "context ranks of GPT-NeoX are not supported");
     const std::int64_t one = tensor_ * pipeline_;
+    const std::string way_out = one == 1 ? "--gpus N" : fmt::format("--gpus N, a multiple of {}", one);
     if (!request_.gpus) {
       return reader_.missing(Severity::kError, "cluster.nodes", "nothing says how many GPUs the job has",
-                             fmt::format("--gpus N, a multiple of {}", one));
+                             way_out);
     }
     gpus_ = *request_.gpus;
     if (gpus_ % one != 0) {
       reader_.error("pipe_parallel_size", "not-divisible",
                     fmt::format("{} GPUs are {} tensor × pipeline = {}", gpus_,
                                 gpus_ < one ? "fewer than" : "no multiple of", one),
-                    fmt::format("--gpus N, a multiple of {}", one));
+                    way_out);
     }
     data_ = std::max<std::int64_t>(1, gpus_ / one);
   }

@@ -57,6 +57,18 @@ std::vector<std::string> assumptions(const MegatronReader& reader) {
   return lines;
 }
 
+// In the words of `stagecraft check`, which would refuse the scenario.
+void check_batch(MegatronReader& reader, const MegatronJob& job) {
+  const auto batch = reader.integer("global_batch_size");
+  const std::int64_t step = job.data * job.micro_batch_size;
+  if (!batch || *batch % step == 0) return;
+  const std::int64_t below = *batch / step * step;
+  reader.error("global_batch_size", "not-divisible",
+               fmt::format("{} samples do not split over data {} × micro_batch_size {} = {}", *batch,
+                           job.data, job.micro_batch_size, step),
+               (below > 0 ? fmt::format("{} or {}", below, below + step) : std::to_string(step)) + " would");
+}
+
 }  // namespace
 
 std::optional<Fragment> import_megatron(const MegatronArguments& arguments, const ImportRequest& request,
@@ -76,6 +88,7 @@ std::optional<Fragment> import_megatron(const MegatronArguments& arguments, cons
                                       reader.is_dump() ? "the argument dump" : "the options",
                                       arguments.items.size()));
   const bool complete = has_key(model, "vocab");
+  if (watch.clean()) check_batch(reader, job);
   if (complete && watch.clean()) {
     if (auto line = parameters_line(model, arguments.file, diagnostics))
       fragment.head.push_back(std::move(*line));

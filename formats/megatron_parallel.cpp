@@ -241,7 +241,9 @@ void read_megatron_degrees(MegatronReader& reader, const ImportRequest& request,
   const std::int64_t one = job.tensor * job.context * job.pipeline;
   const std::string way_out =
       fmt::format("{}, a multiple of {}", request.gpus ? "--gpus N" : gpu_source(reader, request), one);
-  const char* biggest = job.pipeline > 1 ? "pipeline_model_parallel_size" : "tensor_model_parallel_size";
+  const char* biggest = job.pipeline > 1 ? "pipeline_model_parallel_size"
+                        : job.tensor > 1 ? "tensor_model_parallel_size"
+                                         : "context_parallel_size";
   if (*gpus < one) {
     reader.error(biggest, "too-few-gpus",
                  fmt::format("{} GPUs are fewer than {} = {}", *gpus, product_of(job), one), way_out);

@@ -25,7 +25,7 @@ std::string_view moment_word(const std::string& dtype) {
 }
 
 void add_batches(MegatronReader& reader, MegatronJob& job, Entries& entries) {
-  job.micro_batch_size = reader.required("micro_batch_size");
+  job.micro_batch_size = reader.required("micro_batch_size", 1'000'000);  // times the data ranks: 64 bits
   if (const auto global = reader.integer("global_batch_size")) {
     entries.push_back(entry("global_batch_size", *global, reader.source("global_batch_size")));
   } else {

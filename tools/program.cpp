@@ -114,12 +114,12 @@ bool wants_json(const std::vector<std::string>& words) {
   return std::find(words.begin(), words.end(), "--json") != words.end();
 }
 
-void report(const Diagnostic& diagnostic, const std::vector<std::string>& words) {
+void report(const std::vector<Diagnostic>& diagnostics, const std::vector<std::string>& words) {
   if (wants_json(words)) {
-    std::cout << render_json({diagnostic}) << '\n';
+    std::cout << render_json(diagnostics) << '\n';
     return;
   }
-  std::cerr << "stagecraft: " << render(diagnostic) << '\n';
+  for (const Diagnostic& diagnostic : diagnostics) std::cerr << "stagecraft: " << render(diagnostic) << '\n';
 }
 
 // Reports a bug of ours as such, whatever the command.
@@ -140,10 +140,10 @@ int answer(const std::vector<std::string>& words, const char* invoked, const Run
   try {
     return dispatch(words, invoked, run);
   } catch (const UsageError& error) {
-    report({.code = "usage", .message = error.what(), .hint = error.hint()}, words);
+    report({{.code = "usage", .message = error.what(), .hint = error.hint()}}, words);
     return kWrongInput;
   } catch (const ScenarioError& error) {  // of a file that a command writes
-    for (const Diagnostic& diagnostic : error.diagnostics()) report(diagnostic, words);
+    report(error.diagnostics(), words);
     return kWrongInput;
   } catch (const std::exception& error) {
     return report_bug(error, words);

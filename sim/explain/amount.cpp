@@ -110,7 +110,7 @@ std::string human(const Amount& amount) {
     case Unit::kByteRate:
       return human(Bandwidth(amount.value()));
     case Unit::kPerSecond:
-      return fmt::format("{:.4g}/s", amount.value());
+      return four_digits(amount.value()) + "/s";
     case Unit::kTeraFlopRate:
       return fmt::format("{:.4g} TFLOP/s", amount.value());
     case Unit::kTera:

@@ -52,10 +52,11 @@ std::string head_of(const GoodputReport& report) {
   out += wrapped_lines("layout", machines_of(report) + ": " + report.headline);
   out += headed_line("policy", report.policy + (published ? ", published rules" : ""));
   const MeanInterval& rate = report.samples_per_s;
-  const std::string interval =
-      rate.ci95 ? fmt::format("   (95 %: {:.4g} – {:.4g})", (*rate.ci95)[0], (*rate.ci95)[1]) : "";
-  out += headed_line("throughput", fmt::format("{:.4g} samples/s{}   {:.4g} without failures", rate.mean,
-                                               interval, report.ideal_samples_per_s));
+  const std::string interval = rate.ci95 ? fmt::format("   (95 %: {} – {})", four_digits((*rate.ci95)[0]),
+                                                       four_digits((*rate.ci95)[1]))
+                                         : "";
+  out += headed_line("throughput", fmt::format("{} samples/s{}   {} without failures", four_digits(rate.mean),
+                                               interval, four_digits(report.ideal_samples_per_s)));
   out += headed_line("of ideal", of_percent(report.fraction_of_ideal));
   return out + headed_line("ETTR", of_percent(report.ettr));
 }
@@ -162,7 +163,7 @@ std::string shapes_of(const GoodputReport& report, bool all) {
     const GoodputShape& shape = report.shapes[i];
     table.row(
         {with_thousands(shape.nodes), shape.text, shape.samples > 0 ? human(shape.iteration) : "cannot train",
-         fmt::format("{:.4g}", shape.samples_per_s()),
+         four_digits(shape.samples_per_s()),
          percent(report.ideal_samples_per_s > 0 ? shape.samples_per_s() / report.ideal_samples_per_s : 0)});
   }
   std::string out = "\n" + table.str(2);

@@ -68,12 +68,13 @@ std::string throughput_lines(const Report& report) {
       headed_line("iteration", fmt::format("{}   (90 %: {} – {})", human(report.iteration_time),
                                            human(report.interval_90[0]), human(report.interval_90[1])));
   if (report.tokens > 0) {
-    out += headed_line("throughput",
-                       fmt::format("{} tokens/s   {:.4g} tokens/s/GPU   {:.4g} samples/s",
-                                   with_thousands(static_cast<std::int64_t>(report.tokens_per_s() + 0.5)),
-                                   report.tokens_per_s() / report.gpus, report.samples_per_s()));
+    out += headed_line(
+        "throughput",
+        fmt::format("{} tokens/s   {} tokens/s/GPU   {} samples/s",
+                    with_thousands(static_cast<std::int64_t>(report.tokens_per_s() + 0.5)),
+                    four_digits(report.tokens_per_s() / report.gpus), four_digits(report.samples_per_s())));
   } else {
-    out += headed_line("throughput", fmt::format("{:.4g} samples/s", report.samples_per_s()));
+    out += headed_line("throughput", fmt::format("{} samples/s", four_digits(report.samples_per_s())));
   }
   if (report.peak.count() > 0) {
     out += headed_line("model FLOP/s",

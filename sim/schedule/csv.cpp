@@ -157,6 +157,21 @@ std::map<int, std::size_t> homes_of(const std::vector<Row>& rows, std::vector<Ce
   return homes;
 }
 
+// A stage between those that the rows have, of which they have no action.
+std::optional<CellProblem> refuse_gap(const std::vector<Row>& rows, const std::map<int, std::size_t>& homes) {
+  int expected = 0;
+  for (const auto& [stage, rank] : homes) {
+    if (stage == expected++) continue;
+    const auto is_behind_gap = [&, next = stage](const Cell& cell) {
+      return std::ranges::find(cell.actions, next, &Action::stage) != cell.actions.end();
+    };
+    return located(rank, *std::ranges::find_if(rows[rank], is_behind_gap),
+                   {.message = "no rank has an action of stage " + std::to_string(expected - 1),
+                    .hint = "number the stages from 0, without a gap"});
+  }
+  return std::nullopt;
+}
+
 // The placement that has every stage where the file has it.
 std::optional<Placement> placement_of(const PipelineShape& shape, const std::map<int, std::size_t>& homes) {
   for (const Placement placement : {Placement::kLoop, Placement::kV, Placement::kWave}) {
@@ -180,6 +195,7 @@ std::variant<OrderFile, std::vector<CellProblem>> order_of(const std::vector<Row
   if (!problems.empty()) return problems;
   if (homes.empty())
     return std::vector{about_the_file("no action is written here", "one row a rank, one action a cell")};
+  if (const std::optional<CellProblem> gap = refuse_gap(rows, homes)) return std::vector{*gap};
   OrderFile file;
   Schedule& schedule = file.schedule;
   schedule.name = "custom";

@@ -126,9 +126,9 @@ class SpaceReader {
     const bool one = parsed.vary.values.size() == 1 && (list == "all" || list.starts_with('{'));
     const auto node = parse_option(one ? list : "[" + list + "]", where, parsed.vary.path, diagnostics_);
     if (!node) return;
-    if (std::ranges::find(varied_, parsed.vary.path) != varied_.end())
-      return error(where, parsed.vary.path, "contradictory", "is varied twice",
-                   "give all its values at once");
+    for (const std::string& other : varied_)
+      if (const auto twice = varied_twice(parsed.vary.path, other))
+        return error(where, twice->path, "contradictory", twice->message, twice->hint);
     varied_.push_back(parsed.vary.path);
     if (auto axis = read_axis(parsed.vary.path, *node)) put(*std::move(axis));
   }

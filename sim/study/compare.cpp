@@ -79,6 +79,17 @@ ParsedVary parse_vary(std::string_view text) {
   }
 }
 
+std::optional<VariedTwice> varied_twice(std::string_view one, std::string_view other) {
+  const std::string whole(one.size() < other.size() ? one : other);
+  const std::string part(one.size() < other.size() ? other : one);
+  if (whole == part)
+    return VariedTwice{.path = part, .message = "is varied twice", .hint = "give all its values at once"};
+  if (!part.starts_with(whole + ".")) return std::nullopt;
+  return VariedTwice{.path = part,
+                     .message = "is varied twice, by " + whole + " as well",
+                     .hint = "vary " + whole + " alone: its values may be mappings"};
+}
+
 std::vector<Variant> variants_of(const std::vector<std::string>& files,
                                  const std::vector<std::string>& overrides, const std::vector<Vary>& varied) {
   std::vector<Variant> variants;

@@ -35,6 +35,12 @@ struct ParsedVary {
 // "parallelism.tensor=1,2,4". Commas inside brackets, braces and quotes belong to a value.
 [[nodiscard]] ParsedVary parse_vary(std::string_view text);
 
+// Of a path that varies by two keys, of which one overrules the other: the same twice, or a part of the other.
+struct VariedTwice {
+  std::string path, message, hint;  // "schedule.name", "is varied twice, by schedule as well"
+};
+[[nodiscard]] std::optional<VariedTwice> varied_twice(std::string_view one, std::string_view other);
+
 struct Variant {
   std::string file;
   std::vector<std::string> overrides;  // assignments as in --set, in order

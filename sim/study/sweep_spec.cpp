@@ -5,11 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <set>
 #include <string_view>
 #include <utility>
 
 #include "base/text.hpp"
+#include "sim/study/compare.hpp"
 
 namespace stagecraft {
 namespace {
@@ -302,21 +302,25 @@ class SweepReader {
     if (vary->kind != YamlNode::Kind::kMap || vary->entries.empty())
       return root_.error("vary", "not-a-mapping", "expected paths with their values",
                          "path.to.key: [value, value]");
-    std::set<std::string> seen;
+    std::vector<std::string> seen;
     for (const YamlEntry& entry : vary->entries) {
       std::optional<SweepAxis> axis = AxisReader(entry, spec_.sampling.has_value(), diagnostics_).read();
-      for (const std::string& path : axis ? axis->paths : std::vector<std::string>())
-        if (!seen.insert(path).second) varied_twice(entry, path);
+      for (const std::string& path : axis ? axis->paths : std::vector<std::string>()) {
+        refuse_varied(path, seen, entry);
+        seen.push_back(path);
+      }
       if (axis) spec_.axes.push_back(*std::move(axis));
     }
   }
 
-  void varied_twice(const YamlEntry& entry, const std::string& path) {
-    diagnostics_.error({.code = "contradictory",
-                        .where = entry.where,
-                        .path = "vary." + entry.key,
-                        .message = fmt::format("{} is varied twice", path),
-                        .hint = "give all its values at once"});
+  void refuse_varied(const std::string& path, const std::vector<std::string>& seen, const YamlEntry& entry) {
+    for (const std::string& other : seen)
+      if (const auto twice = varied_twice(path, other))
+        return diagnostics_.error({.code = "contradictory",
+                                   .where = entry.where,
+                                   .path = "vary." + entry.key,
+                                   .message = twice->path + " " + twice->message,
+                                   .hint = twice->hint});
   }
 
   void read_where() {

@@ -146,6 +146,11 @@ TEST(Human, SharesAndCounts) {
   EXPECT_EQ(mean_count(999.4), "999");
   EXPECT_EQ(mean_count(999.6), "1,000");
   EXPECT_EQ(mean_count(1083209.6), "1,083,210");
+  EXPECT_EQ(four_digits(1.0 / 3), "0.3333");
+  EXPECT_EQ(four_digits(9999.4), "9999");
+  EXPECT_EQ(four_digits(9999.6), "10,000");
+  EXPECT_EQ(four_digits(16077.9), "16,078");
+  EXPECT_EQ(four_digits(1e18), "1e+18");
   EXPECT_EQ(with_thousands(999), "999");
   EXPECT_EQ(with_thousands(std::numeric_limits<std::int64_t>::min()), "-9,223,372,036,854,775,808");
 }

@@ -403,6 +403,8 @@ TEST(NeoxImport, AsksForTheNumberOfGpus) {
   EXPECT_THAT(import.messages,
               Contains(HasSubstr("nothing says how many GPUs the job has\n  hint: --gpus N, a "
                                  "multiple of 8")));
+  EXPECT_THAT(import_text(sample("neox/175B.yml")).messages,
+              Contains(testing::EndsWith("nothing says how many GPUs the job has\n  hint: --gpus N")));
   EXPECT_THAT(import_text(sample("neox/20B.yml"), {.gpus = 4}).messages,
               Contains(HasSubstr("4 GPUs are fewer than tensor × pipeline = 8")));
 }

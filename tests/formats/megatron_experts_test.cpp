@@ -29,7 +29,7 @@ TEST(MegatronImport, PadsTheVocabularyOnlyWhereItMust) {
 // 671.0 B without the extra layer, as DeepSeek-V3's own count; its router has no bias here.
 TEST(MegatronImport, ReadsBothDeepSeekFiles) {
   const Import modelopt = import_sample("modelopt_DeepSeek-R1.args.txt", {.gpus = 64, .vocab = 129'280});
-  const Import fsdp = import_sample("sbatch_mfsdp_deepseek_v3.args.txt", {.gpus = 1024, .vocab = 129'280});
+  const Import fsdp = import_sample("sbatch_mfsdp_deepseek_v3.args.txt", {.gpus = 512, .vocab = 129'280});
   for (const Import& import : {modelopt, fsdp}) {
     EXPECT_EQ(import.at("model.layers"), "61");
     EXPECT_EQ(import.at("model.experts.first_dense_layers"), "3");

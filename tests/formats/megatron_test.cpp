@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/yaml.hpp"
@@ -103,6 +104,8 @@ TEST(MegatronImport, RefusesFewerGpusThanThePipelineNeeds) {
   EXPECT_THAT(gpt3.messages, Contains("job:30: error: --pipeline-model-parallel-size: 8 GPUs are fewer than "
                                       "tensor × pipeline = 128\n  hint: --nnodes × --nproc_per_node, a "
                                       "multiple of 128"));
+  EXPECT_THAT(import_text(job("--context-parallel-size 3")).messages,
+              Contains(HasSubstr("error: --context-parallel-size: 16 GPUs are no multiple of context = 3")));
   // Without definitions the launcher's numbers are variables.
   const Import enough =
       import_text(sample("train_gpt3_175b_distributed.args.txt"), {.gpus = 1024, .vocab = 50'257});
@@ -111,6 +114,20 @@ TEST(MegatronImport, RefusesFewerGpusThanThePipelineNeeds) {
   EXPECT_EQ(enough.at("training.global_batch_size"), "1536");
   ASSERT_TRUE(enough.fragment.has_value());
   EXPECT_THAT(enough.fragment->assumed, Contains(HasSubstr("0:16 2.4B:320")));
+}
+
+TEST(MegatronImport, RefusesABatchThatDoesNotSplit) {
+  const std::string whole = job(""), batch = "--global-batch-size 64";
+  for (const auto& [samples, hint] : {std::pair("63", "48 or 64 would"), {"8", "16 would"}}) {
+    std::string odd = whole;
+    odd.replace(odd.find(batch), batch.size(), std::string("--global-batch-size ") + samples);
+    const Import import = import_text(odd);
+    EXPECT_FALSE(import.fragment.has_value());
+    EXPECT_THAT(
+        import.messages,
+        Contains(HasSubstr(std::string("job:2: error: --global-batch-size: ") + samples +
+                           " samples do not split over data 16 × micro_batch_size 1 = 16\n  hint: " + hint)));
+  }
 }
 
 // System: the five rows of sc21_scenarios.tsv, with the common options of 2021.

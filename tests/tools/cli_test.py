@@ -253,7 +253,7 @@ class Goldens(Case):
             f"{with_its_variables('train_mixtral_8x7b_distributed')} --vocab 32000",
             f"{with_its_variables('modelopt_DeepSeek-R1')} --gpus 1024 --node dgx-h100",
             f"{with_its_variables('modelopt_Qwen3-235B-A22B')} --gpus 256 --node dgx-h100",
-            f"{with_its_variables('sbatch_mfsdp_deepseek_v3')} --gpus 1024 --node dgx-h100",
+            f"{with_its_variables('sbatch_mfsdp_deepseek_v3')} --gpus 512 --node dgx-h100",
             f"stagecraft import megatron {data}/sc21_common.args.txt --json",
             f"stagecraft import megatron {data}/sc21_common.args.txt {sc21} --gpus 128 --vocab 51200",
             "stagecraft import megatron --gpus 16 --vocab 1000 --node dgx-h100 -- --num-layers 8 --hidden-size 64 "
@@ -296,6 +296,7 @@ class Goldens(Case):
             f"{goodput} {rates} --timeline",
             f"{goodput} --format svg",
             f"{goodput} --vary failures.policy=oobleck,none --format svg",
+            f"{goodput} --vary failures.horizon=foo",
             "stagecraft goodput",
         ], cwd=self.folder))
 
@@ -319,6 +320,7 @@ class Goldens(Case):
             f"{compare} --vary schedule",
             f"{compare} --vary schedule=1f1b,",
             f"{compare} --vary schedule=1f1b --vary schedule=gpipe",
+            f"{compare} --vary schedule.name=zb-h1 --vary schedule=1f1b,gpipe",
             f"{compare} --vary 'schedule,parallelism.virtual_stages=[1f1b,1],[zb-v,2]'",
             f"stagecraft search {FLAGSHIP} --vary 'schedule, parallelism.virtual_stages=[1f1b,1],[zb-v,2]'",
         ]))
@@ -442,6 +444,7 @@ class Goldens(Case):
             "stagecraft schedule show x.csv --chunks 2",
             "stagecraft schedule export --schedule dualpipe --stages 4 --micro-batches 8",
             "stagecraft schedule compare --schedule 1f1b --stages 4 --micro-batches 8",
+            "stagecraft schedule compare --stages 2048 --micro-batches 8000",
             "stagecraft schedule check tests/data/schedules/csv/made_bad_deadlock.csv",
             "stagecraft schedule check tests/data/schedules/csv/made_bad_missing_backward.csv",
             "stagecraft schedule check tests/data/schedules/csv/torchtitan_custom_schedule.csv --memory-limit 15",
@@ -461,6 +464,7 @@ class Goldens(Case):
             f"stagecraft schedule show --schedule 1f1b {shape} --p2p block",
             f"stagecraft schedule show --schedule 1f1b {shape} --width 3",
             "stagecraft validate --max-error lots",
+            "stagecraft calibrate residuals extra-word",
         ]))
 
     def test_scenarios_that_are_wrong(self):
@@ -707,6 +711,19 @@ class Answers(Case):
                 self.assertEqual((WRONG_INPUT, ""), (ran.returncode, ran.stdout), (part, option))
                 self.assertIn(f"{option} is nothing that `schedule {part}` takes", ran.stderr)
 
+    def test_words_of_which_one_would_be_left_out_in_silence_are_refused(self):
+        two_forms = "are two forms of one answer"
+        for line, reason in (("validate --memory --markdown", "--markdown is about predicted times, not --memory"),
+                             ("validate --memory --ablation", "--ablation is about predicted times, not --memory"),
+                             ("validate --ablation --json", "--ablation is a table in Markdown and has no JSON"),
+                             ("validate --markdown --json", two_forms),
+                             (f"compare {PIPELINE} --vary schedule=1f1b --json --format csv", two_forms),
+                             (f"diff {PIPELINE} trace.json --json --format text", two_forms),
+                             ("goodput scenarios/goodput/oobleck.yaml --vary failures.repeats=1,2 --json --format svg", two_forms)):
+            ran = stagecraft(*line.split())
+            self.assertEqual(WRONG_INPUT, ran.returncode, line)
+            self.assertIn(reason, ran.stdout if "--json" in line else ran.stderr)
+
     # 8 micro-batches of 4 stages: the costs of a chunk are those of a stage divided by the chunks, fused pairs included.
     def test_orders_are_compared_at_costs_of_a_stage(self):
         sizes = ["--stages", "4", "--micro-batches", "8"]
@@ -729,6 +746,15 @@ class Answers(Case):
         self.assertEqual([], [line for line in text.splitlines() if len(line) > 80])
         longest, = [line for line in text.splitlines() if line.startswith("varuna ")]  # its bar has what is left
         self.assertEqual(80, len(longest))
+
+    def test_orders_that_need_more_chunks_than_are_given_are_not_compared(self):
+        refused = {}
+        for given in ("1", "2"):
+            table, = self.results(stagecraft("schedule", "compare", "--stages", "4", "--micro-batches", "8", "--json", "--chunks", given))
+            refused[given] = {row["name"]: (row["chunks"], row["refused"]) for row in table["schedules"] if "refused" in row}
+        self.assertEqual((1, "1 chunk a rank: interleaved-1f1b needs at least 2"), refused["1"]["interleaved-1f1b"])
+        self.assertEqual((1, "1 chunk a rank: zb-v runs 2, down the ranks and back"), refused["1"]["zb-v"])
+        self.assertEqual({}, refused["2"])
 
     def test_bubbles_of_compared_orders_are_those_that_are_shown(self):
         sizes = ["--stages", "4", "--micro-batches", "8", "--message", "100ms"]
@@ -1304,6 +1330,8 @@ class Answers(Case):
         more = stagecraft("memory", "scenarios/llama3-8b-64xA100.yaml", "--model", "fujii", "--set", "training.recompute=full",
                           "--set", "parallelism.zero_stage=3")
         self.assertIn("not read by these formulas: training.recompute, parallelism.zero_stage beyond 1", more.stdout)
+        unlike = stagecraft("memory", "scenarios/llama3-8b-64xA100.yaml", "--model", "fujii", "--set", "profile=h100-sxm5-80gb")
+        self.assertIn("warning: profile: is of NVIDIA H100 80GB HBM3, and the nodes have A100-SXM4-80GB", unlike.stderr)
         refused = stagecraft("memory", FLAGSHIP, "--model", "fujii")
         self.assert_refused(refused)
         self.assertIn("dense models with SwiGLU", refused.stderr)
@@ -1358,8 +1386,8 @@ class Answers(Case):
         self.write("job.yaml", self.LLAMA_8B)
         said = "error: faults: the iteration does not finish: a node died in it"
         self.assertEqual(NO, stagecraft("run", "job.yaml", "--set", word, cwd=self.folder).returncode)
-        for path in ("iteration_time_s", "interval_90_s.0", "critical_path"):
-            ran = stagecraft("explain", "job.yaml", path, "--set", word, cwd=self.folder)
+        for paths in (["iteration_time_s"], ["interval_90_s.0"], ["critical_path"], ["tokens_per_s", "mfu"], ["memory"], []):
+            ran = stagecraft("explain", "job.yaml", *paths, "--set", word, cwd=self.folder)
             self.assert_refused(ran, code=NO)
             self.assertIn(said, ran.stderr)
             self.assertIn("1 error, nothing was explained\n", ran.stderr)
@@ -1723,6 +1751,9 @@ class Output(Case):
                     first = name + ".0.et" if option == "--chakra" else name
                     self.assertIn(f"{first}: error: {why}\n", ran.stderr)
                     self.assertNotIn("nosuch-scenario", ran.stderr)
+        ran = stagecraft("run", "nosuch-scenario.yaml", "--html", "there.yaml", "--trace", "nosuch/new.json", "--json", cwd=self.folder)
+        self.assertEqual((WRONG_INPUT, ""), (ran.returncode, ran.stderr))
+        self.assertEqual(["cannot-write", "exists"], [error["code"] for error in json.loads(ran.stdout)["errors"]])
         for name in ("there.yaml", "there.yaml.0.et"):
             self.assertEqual("precious", (self.folder / name).read_text(encoding="utf-8"))
 

@@ -304,6 +304,13 @@ void refuse_without_effect(const Arguments& arguments, std::string_view part,
   }
 }
 
+void refuse_two_forms(const Arguments& arguments) {
+  const std::string format = arguments.text("format").value_or("json");
+  if (arguments.has("json") && format != "json")
+    throw UsageError(fmt::format("--format {} and --json are two forms of one answer", format),
+                     "give one of them");
+}
+
 std::string command_help(const CommandSpec& command) {
   std::string out;
   for (const std::string_view example : command.examples) out += fmt::format("  {}\n", example);

@@ -28,9 +28,9 @@ std::vector<Vary> varied_by(const Arguments& arguments) {
     if (!parsed.mistake.empty())
       throw UsageError(fmt::format("--vary {}: {}", text, parsed.mistake), "--vary path.to.key=value,value");
     refuse_tied_keys(parsed.vary.path);
-    if (std::ranges::find(varied, parsed.vary.path, &Vary::path) != varied.end())
-      throw UsageError(fmt::format("--vary: {} is varied twice", parsed.vary.path),
-                       "give all its values at once");
+    for (const Vary& other : varied)
+      if (const auto twice = varied_twice(parsed.vary.path, other.path))
+        throw UsageError(fmt::format("--vary: {} {}", twice->path, twice->message), twice->hint);
     varied.push_back(std::move(parsed.vary));
   }
   return varied;
@@ -70,6 +70,13 @@ std::vector<Diagnostic> overruled_settings(const Arguments& arguments,
                           .message = "had no effect: " + over->why});
   }
   return warnings;
+}
+
+void say_vary(std::vector<Diagnostic>& diagnostics, const std::vector<std::string>& paths) {
+  for (Diagnostic& diagnostic : diagnostics)
+    for (const std::string& path : paths)
+      if (diagnostic.where.file.starts_with("--set " + path + "="))
+        diagnostic.where.file.replace(0, 5, "--vary");
 }
 
 DataDirectory with_standard_input(const Arguments& arguments, const Session& session) {

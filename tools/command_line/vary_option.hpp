@@ -16,7 +16,8 @@ namespace stagecraft {
 // "a,b=[1,2],[3,4]" ties keys together, which sweeps alone do. throws UsageError.
 void refuse_tied_keys(const std::string& varied);
 
-// throws UsageError for a text that is none, for several keys at once, and for a path that is varied twice.
+// throws UsageError for a text that is none, for several keys at once, and for a path that is varied twice, or
+// beside a part of it.
 [[nodiscard]] std::vector<Vary> varied_by(const Arguments& arguments);
 
 // Before the variants are made. throws UsageError where they are more than `most`.
@@ -33,6 +34,9 @@ struct VariedPath {
 // of its own there. Nothing of a key that is taken away (null).
 [[nodiscard]] std::vector<Diagnostic> overruled_settings(const Arguments& arguments,
                                                          const std::vector<VariedPath>& varied);
+
+// A varied value is an override like any other; what is wrong with it stands in --vary, not in --set.
+void say_vary(std::vector<Diagnostic>& diagnostics, const std::vector<std::string>& paths);
 
 // Every variant reads its file: the session's data, with what standard input says in place of `-` where that
 // is one of the words. throws ScenarioError where it cannot be read.

@@ -167,7 +167,10 @@ void write_residuals(const ProfileResiduals& profile, const Session& session, Di
     write_text_file(file, with_residuals(*text, profile.residuals), true, diagnostics);
 }
 
-int residuals_command(const Words&, const Arguments& arguments, Session& session) {
+int residuals_command(const Words& words, const Arguments& arguments, Session& session) {
+  if (!words.empty())
+    throw UsageError("`calibrate residuals` is about the published sets and takes no file",
+                     "leave " + in_quotes(words[0]) + " out");
   Diagnostics diagnostics;
   const ScoredSets scored = read_sets(session, diagnostics);
   std::vector<ProfileResiduals> residuals;

@@ -29,14 +29,6 @@ std::vector<Variant> variants_asked_for(const Arguments& arguments, const std::v
   return variants_of(files, arguments.all("set"), varied);
 }
 
-// A varied value is an override like any other; what is wrong with it stands in --vary.
-void say_vary(std::vector<Diagnostic>& diagnostics, const std::vector<std::string>& paths) {
-  for (Diagnostic& diagnostic : diagnostics)
-    for (const std::string& path : paths)
-      if (diagnostic.where.file.starts_with("--set " + path + "="))
-        diagnostic.where.file.replace(0, 5, "--vary");
-}
-
 // `--json` is the same as `--format json`, as everywhere.
 void print(const Comparison& comparison, const Arguments& arguments, Session& session) {
   const std::string format = arguments.has("json") ? "json" : arguments.text("format").value_or("text");
@@ -65,6 +57,7 @@ int code_of(const Outcome& outcome, const std::string& name, Session& session) {
 }  // namespace
 
 int compare_command(const Arguments& arguments, Session& session) {
+  refuse_two_forms(arguments);
   const std::vector<Vary> varied = varied_by(arguments);
   Comparison comparison{.paths = {}, .variants = variants_asked_for(arguments, varied), .outcomes = {}};
   for (const Vary& vary : varied) comparison.paths.push_back(vary.path);

@@ -120,6 +120,7 @@ int answer_diff(const Scenario& scenario, const std::string& file, const Argumen
 }  // namespace
 
 int diff_command(const Arguments& arguments, Session& session) {
+  refuse_two_forms(arguments);
   const std::vector<std::string>& words = arguments.words();
   if (words.size() != 2)
     throw UsageError("`diff` takes a scenario and a trace", "stagecraft diff my.yaml rank0.json.gz");

@@ -74,6 +74,22 @@ bool needs_an_end(std::string_view path) {
   return part == "iteration_time_s" || part == "interval_90_s" || part == "critical_path";
 }
 
+void refuse_unknown(const std::string& path, const std::vector<Figure>& figures) {
+  if (!figures_at(figures, path).empty()) return;
+  const std::string nearest = suggest(path, names_to_suggest(figures), 0);
+  throw UsageError(fmt::format("the result has no figure '{}'", path),
+                   nearest + (nearest.empty() ? "" : " ") + "`stagecraft explain SCENARIO` lists all");
+}
+
+// Of an iteration that a dead node stops no figure is explained: rates and times of nothing are 0.
+int refuse_stopped(const Scenario& scenario, const std::vector<std::string>& paths,
+                   const std::vector<Figure>& figures, const Arguments& arguments, Session& session) {
+  for (const std::string& path : paths)
+    if (!needs_an_end(path)) refuse_unknown(path, figures);
+  print_diagnostics({never_ends(scenario)}, arguments, session, "nothing was explained");
+  return kAnswerIsNo;
+}
+
 std::string sensitivity_table(const std::vector<Sensitivity>& results) {
   if (results.empty()) return "";
   TextTable table({Align::kLeft, Align::kLeft, Align::kRight, Align::kLeft});
@@ -126,20 +142,13 @@ int explain_scenario(const Scenario& scenario, const std::vector<std::string>& p
                      const Arguments& arguments, Session& session) {
   const Simulation simulation = simulate_in_full(scenario);
   const std::vector<Figure> figures = figures_of(simulation.report);
+  if (!simulation.report.finishes()) return refuse_stopped(scenario, paths, figures, arguments, session);
   if (paths.empty()) return list_figures(scenario, figures, arguments, session);
   Explainer explainer(scenario, simulation);
   bool first = true;
   for (const std::string& path : paths) {
+    refuse_unknown(path, figures);
     const std::vector<Figure> found = figures_at(figures, path);
-    if (!simulation.report.finishes() && needs_an_end(path)) {
-      print_diagnostics({never_ends(scenario)}, arguments, session, "nothing was explained");
-      return kAnswerIsNo;
-    }
-    if (found.empty()) {
-      const std::string nearest = suggest(path, names_to_suggest(figures), 0);
-      throw UsageError(fmt::format("the result has no figure '{}'", path),
-                       nearest + (nearest.empty() ? "" : " ") + "`stagecraft explain SCENARIO` lists all");
-    }
     const Asked asked{.scenario = scenario,
                       .depth = arguments.integer("depth", 2, 0, kMostLevels),
                       .sensitive = !arguments.has("no-sensitivities") && found.size() <= kMostTrees};

@@ -84,6 +84,7 @@ GoodputComparison compared(const Arguments& arguments, Session& session) {
   Library library(with_standard_input(arguments, session));
   for (const Variant& variant : comparison.variants) {
     GoodputOutcome& outcome = comparison.outcomes.emplace_back(outcome_of(variant, options, library));
+    say_vary(outcome.diagnostics, comparison.paths);
     if (!outcome.report) continue;
     for (std::size_t i = 0; i < comparison.paths.size(); ++i)
       outcome.report->varied.emplace_back(comparison.paths[i], variant.values[i]);
@@ -123,6 +124,7 @@ int print_comparison(const Arguments& arguments, Session& session) {
 }  // namespace
 
 int goodput_command(const Arguments& arguments, Session& session) {
+  refuse_two_forms(arguments);
   if (arguments.has("vary")) return print_comparison(arguments, session);
   if (arguments.has("format"))
     throw UsageError("--format is about the chart of --vary", "add --vary, or leave --format out");

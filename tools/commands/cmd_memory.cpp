@@ -175,6 +175,7 @@ int print_fujii(const Scenario& scenario, const Arguments& arguments, Session& s
   } else {
     session.out << scenario.name << '\n' << estimate_line(*estimate, ledger.capacity);
     if (!not_read.empty()) session.out << "not read by these formulas: " << join(not_read, ", ") << '\n';
+    print_warnings(scenario.warnings, arguments, session);
   }
   return arguments.has("require-fit") && verdict == Verdict::kOutOfMemory ? kAnswerIsNo : kDone;
 }

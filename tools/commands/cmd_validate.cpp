@@ -160,11 +160,29 @@ int print_studies(const Call& call, Session& session) {
   }
   if (call.arguments.has("ablation"))
     session.out << ablation_page(ablate(sets, call.data, library), sets, call.data);
-  if (call.arguments.has("leave-out")) {
-    const std::vector<ProfileFit> fits = fit_profiles(sets, call.data, library);
+  if (!call.arguments.has("leave-out")) return kDone;
+  const std::vector<ProfileFit> fits = fit_profiles(sets, call.data, library);
+  if (!call.arguments.has("json")) {
     session.out << (call.pages ? end_to_end_page(fits) : end_to_end_text(fits));
+    return kDone;
   }
+  for (const ProfileFit& fit : fits) session.out << end_to_end_json(fit) << '\n';
   return kDone;
+}
+
+// Pairs of options of which one would be left out in silence.
+void refuse_contradictions(const Arguments& arguments) {
+  const auto both = [&](const char* one, const char* other) {
+    return arguments.has(one) && arguments.has(other);
+  };
+  if (both("markdown", "json"))
+    throw UsageError("--markdown and --json are two forms of one answer", "give one of them");
+  if (both("ablation", "json"))
+    throw UsageError("--ablation is a table in Markdown and has no JSON", "leave --json out");
+  for (const char* const of_time : {"markdown", "attribute", "ablation", "leave-out"})
+    if (both("memory", of_time))
+      throw UsageError(fmt::format("--{} is about predicted times, not --memory", of_time),
+                       fmt::format("leave --memory or --{} out", of_time));
 }
 
 }  // namespace
@@ -175,6 +193,7 @@ int validate_command(const Arguments& arguments, Session& session) {
     throw UsageError(
         "--html shows predicted times beside measured ones, not --memory, --ablation or --leave-out",
         "give --html in a call of its own");
+  refuse_contradictions(arguments);
   const std::optional<double> limit = max_error(arguments);
   Diagnostics diagnostics;
   const SetFabrics fabrics = set_fabrics(session.data, diagnostics);

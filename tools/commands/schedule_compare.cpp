@@ -64,9 +64,8 @@ void measure(const Schedule& schedule, const ScheduleCosts& costs, Row& row) {
 }
 
 Row row_of(const ScheduleKind& kind, const Arguments& arguments, int limit) {
-  const int wanted = kind.chunked ? std::max(2, arguments.integer("chunks", 2, 1, 1'024)) : 1;
-  PipelineShape shape = pipeline_shape(arguments, wanted);
-  shape.chunks = wanted;
+  PipelineShape shape = pipeline_shape(arguments, 2);
+  if (!kind.chunked) shape.chunks = 1;
   if (!kind.grouped) shape.group = 0;
   Row row{.name = std::string(kind.name),
           .chunks = shape.chunks,
@@ -226,6 +225,8 @@ int schedule_compare(const Words& files, const Arguments& arguments, Session& se
     throw UsageError("--p2p: `schedule compare` sends overlapped, which all schedules can", example);
   refuse_without_effect(arguments, "compare", kOfCompare, example);
   const int limit = arguments.integer("memory-limit", 0, 1, 1'000'000);
+  const PipelineShape largest = pipeline_shape(arguments, 2);
+  refuse_more_passes(kMostPasses, 2LL * largest.ranks * largest.chunks * largest.micro_batches);
   std::vector<Row> rows;
   for (const ScheduleKind& kind : schedule_kinds()) rows.push_back(row_of(kind, arguments, limit));
   Diagnostics diagnostics;

@@ -91,7 +91,7 @@ Schedule named_schedule(const Arguments& arguments) {
   const ScheduleKind& kind = schedule_kind(arguments);
   const PipelineShape shape = pipeline_shape(arguments, default_chunks(kind));
   // A picture of a million passes helps nobody and costs gigabytes.
-  refuse_more_passes(20'000'000, 2LL * shape.ranks * shape.chunks * shape.micro_batches);
+  refuse_more_passes(kMostPasses, 2LL * shape.ranks * shape.chunks * shape.micro_batches);
   if (const std::optional<ScheduleProblem> problem = kind.constraint(shape))
     throw UsageError(fmt::format("{}: {}", kind.name, problem->message), problem->hint);
   return generate(kind, shape, schedule_costs(arguments, kind.recomputes));

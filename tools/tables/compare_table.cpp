@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <filesystem>
 #include <functional>
 #include <iterator>
@@ -177,13 +178,13 @@ class Table {
   [[nodiscard]] std::vector<Column> columns() const {
     const auto tokens = [](const Outcome& o) {
       const double rate = o.report->tokens_per_s();
-      return rate > 0 ? with_thousands(static_cast<std::int64_t>(rate)) : kNone;
+      return rate > 0 ? with_thousands(std::llround(rate)) : kNone;
     };
     const auto mfu = [](const Outcome& o) {
       return o.report->peak > FlopRate(0) ? percent(o.report->mfu()) : kNone;
     };
     const auto gpus = [](const Outcome& o) { return with_thousands(o.report->gpus); };
-    const auto of_a_gpu = [this](const Outcome& o) { return fmt::format("{:.4g}", rate_of_a_gpu(o)); };
+    const auto of_a_gpu = [this](const Outcome& o) { return four_digits(rate_of_a_gpu(o)); };
     std::vector<Column> columns;
     if (unlike_gpus()) columns.push_back({.title = "GPUs", .cell = gpus});
     if (!abstract_) columns.push_back({.title = "tokens/s", .cell = tokens});

@@ -140,7 +140,7 @@ Ideals ideals_of(const GoodputComparison& comparison) {
 // The column and the chart may rank policies oppositely: each row is over its own ideal, the chart over one.
 std::string word_on_ideals(const GoodputComparison& comparison) {
   const Ideals ideals = ideals_of(comparison);
-  const std::string least = fmt::format("{:.4g}", ideals.least), most = fmt::format("{:.4g}", ideals.most);
+  const std::string least = four_digits(ideals.least), most = four_digits(ideals.most);
   if (least == most) return "";
   std::string text =
       fmt::format("of ideal: of the row's own, {} to {} samples/s without failures", least, most);
@@ -189,7 +189,7 @@ std::string table_of(const GoodputComparison& comparison) {
     std::vector<std::string> row;
     for (const Naming& naming : namings) row.push_back(naming.words[i]);
     const MeanInterval& rate = report.samples_per_s;
-    row.insert(row.end(), {fmt::format("{:.4g}", rate.mean),
+    row.insert(row.end(), {four_digits(rate.mean),
                            rate.ci95 ? fmt::format("± {:.2g}", (*rate.ci95)[1] - rate.mean) : "–",
                            percent(report.fraction_of_ideal.mean, 2), percent(report.ettr.mean, 2),
                            mean_count(report.failures)});
@@ -214,9 +214,9 @@ std::string refusals_of(const GoodputComparison& comparison) {
 std::string crossings_text(const std::vector<GoodputRow>& rows) {
   std::string out;
   for (const GoodputCrossing& crossing : crossings_of(rows))
-    out +=
-        fmt::format("{} falls behind {} at {:.3g} ({:.4g} samples/s){}\n", crossing.before, crossing.after,
-                    crossing.rate, crossing.samples_per_s, crossing.leads ? ", which leads from there" : "");
+    out += fmt::format("{} falls behind {} at {:.3g} ({} samples/s){}\n", crossing.before, crossing.after,
+                       crossing.rate, four_digits(crossing.samples_per_s),
+                       crossing.leads ? ", which leads from there" : "");
   return out;
 }
 
@@ -230,6 +230,9 @@ std::vector<std::string> names_of(const GoodputComparison& comparison) {
 }
 
 std::string render_text(const GoodputComparison& comparison) {
+  const std::string refusals = refusals_of(comparison);
+  const auto ran = [](const GoodputOutcome& outcome) { return outcome.report.has_value(); };
+  if (std::ranges::none_of(comparison.outcomes, ran)) return refusals;
   std::string out = table_of(comparison) + word_on_ideals(comparison);
   if (const std::optional<std::size_t> axis = number_axis(comparison)) {
     const std::vector<GoodputRow> rows = chart_rows(comparison, *axis);
@@ -237,7 +240,6 @@ std::string render_text(const GoodputComparison& comparison) {
     const std::string crossings = crossings_text(rows);
     if (!crossings.empty()) out += "\n" + crossings;
   }
-  const std::string refusals = refusals_of(comparison);
   return refusals.empty() ? out : out + "\n" + refusals;
 }
 

@@ -352,9 +352,9 @@ class SearchText {
     std::vector<std::string> cells = {human(plan.time)};
     if (has_tokens_) {
       const double rate = figures_.tokens_per_s(plan) / plans_.point(plan).gpus();
-      cells.insert(cells.end(), {fmt::format("{:.4g}", rate), percent(figures_.mfu(plan))});
+      cells.insert(cells.end(), {four_digits(rate), percent(figures_.mfu(plan))});
     } else {
-      cells.push_back(fmt::format("{:.4g}", figures_.samples_per_s(plan)));
+      cells.push_back(four_digits(figures_.samples_per_s(plan)));
     }
     cells.push_back(memory(plan));
     if (!answer_.space.price) return cells;

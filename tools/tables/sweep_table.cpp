@@ -123,12 +123,11 @@ std::vector<SweepTable::Figure> SweepTable::figures(const std::vector<const Entr
   std::vector<Figure> all{{.title = "iteration", .cell = [](const Entry& e) { return reading(e.seconds); }}};
   if (any([](const Entry& e) { return e.goodput.has_value(); }))
     all.push_back({.title = "goodput", .cell = [](const Entry& e) -> std::string {
-                     return e.goodput ? fmt::format("{:.4g}/s", *e.goodput) : "–";
+                     return e.goodput ? four_digits(*e.goodput) + "/s" : "–";
                    }});
   if (any([](const Entry& e) { return e.tokens_per_s > 0 && e.mfu > 0; })) {
-    all.push_back({.title = "tokens/s", .cell = [](const Entry& e) {
-                     return with_thousands(static_cast<std::int64_t>(e.tokens_per_s));
-                   }});
+    all.push_back({.title = "tokens/s",
+                   .cell = [](const Entry& e) { return with_thousands(std::llround(e.tokens_per_s)); }});
     all.push_back({.title = "MFU", .cell = [](const Entry& e) { return percent(e.mfu); }});
   }
   all.push_back({.title = "bubble", .cell = [](const Entry& e) { return percent(e.bubble); }});
@@ -203,7 +202,7 @@ std::string SweepTable::chart() const {
       bar.clear();
       for (int i = 0; i < eighths / 8; ++i) bar += "█";
       bar += kParts[eighths % 8];
-      bar += fmt::format(" {:.4g}{}", merit(entry), entry.feasible ? "" : " " + entry.verdict);
+      bar += fmt::format(" {}{}", four_digits(merit(entry)), entry.feasible ? "" : " " + entry.verdict);
     }
     table.row({values.at(entry.values[at]), bar});
   }

@@ -130,6 +130,8 @@ TEST(ScheduleCsv, RefusesAStageOnTwoRanksAndStagesInNoKnownPlace) {
   EXPECT_EQ(problems_of("0F0,1F0,1B0,0B0\n2F0,3F0,3B0,2B0\n").front().problem.message,
             "the stages lie neither on a loop nor on a V or wave");
   EXPECT_EQ(problems_of("0F0,0B0\n1F0,1B0,2F0,2B0\n").front().problem.message, "3 stages on 2 ranks");
+  EXPECT_EQ(problems_of("0F0,0B0\n2F0,2B0\n").front().problem.message,
+            "rank 1, cell 1 (2F0): no rank has an action of stage 1");
   EXPECT_EQ(problems_of("").front().problem.message, "no action is written here");
 }
 

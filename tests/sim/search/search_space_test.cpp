@@ -76,6 +76,8 @@ TEST(SearchSpace, IsNotToldTwoThingsOfOnePath) {
   const auto mistakes = [](const SearchWords& words) { return mistakes_of(small_gpt(), words); };
   EXPECT_THAT(mistakes({.vary = {"parallelism.tensor=1", "parallelism.tensor=2"}}),
               HasSubstr("parallelism.tensor: is varied twice"));
+  EXPECT_THAT(mistakes({.vary = {"schedule.name=1f1b", "schedule=gpipe"}}),
+              HasSubstr("schedule.name: is varied twice, by schedule as well"));
   EXPECT_THAT(mistakes({.vary = {"parallelism.tensor=1"}, .fix = {"parallelism.tensor"}}),
               HasSubstr("parallelism.tensor: is varied as well"));
   const SmallSpace two =

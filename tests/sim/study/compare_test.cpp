@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace stagecraft {
@@ -30,6 +31,17 @@ TEST(ParseVary, MistakesAreNamed) {
   EXPECT_EQ(parse_vary("=1").mistake, "the path is empty");
   EXPECT_EQ(parse_vary("a=").mistake, "a value is empty");
   EXPECT_EQ(parse_vary("a=1,,2").mistake, "a value is empty");
+}
+
+TEST(Vary, TellsAPathAndAPartOfItFromOtherPaths) {
+  for (const auto& [one, other] : {std::pair("schedule", "schedule.name"), {"schedule.name", "schedule"}}) {
+    const auto twice = varied_twice(one, other);
+    ASSERT_TRUE(twice.has_value());
+    EXPECT_EQ(twice->path + " " + twice->message, "schedule.name is varied twice, by schedule as well");
+  }
+  EXPECT_TRUE(varied_twice("schedule", "schedule"));
+  EXPECT_FALSE(varied_twice("schedule", "schedules"));
+  EXPECT_FALSE(varied_twice("schedule.name", "schedule.micro_batch_group"));
 }
 
 TEST(Variants, LastPathChangesFastest) {

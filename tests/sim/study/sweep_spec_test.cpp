@@ -81,6 +81,7 @@ TEST_F(SweepSpecTest, MistakesSayWhereTheyAre) {
   EXPECT_EQ(mistake("vary:\n  a, b: [[1, 2], 3]\n"),
             "4:18 vary.a, b: expected a list of 2 values, one for each path");
   EXPECT_EQ(mistake("vary:\n  a: [1]\n  b, a: [[1, 2]]\n"), "5:3 vary.b, a: a is varied twice");
+  EXPECT_EQ(mistake("vary:\n  a.c: [1]\n  a: [{c: 1}]\n"), "5:3 vary.a: a.c is varied twice, by a as well");
   EXPECT_EQ(mistake("vary:\n  a,: [[1, 2]]\n"), "4:3 vary.a,: a path is empty");
   EXPECT_EQ(mistake("vary:\n  a: {from: 4, to: 1, points: 3}\n"), "4:20 vary.a.to: 1 is less than 4");
   EXPECT_EQ(mistake("vary:\n  a: {from: 1 ms, to: 1 s, points: 3}\n"),
