@@ -5,6 +5,7 @@
 #include <array>
 
 #include "base/text.hpp"
+#include "base/yaml_units.hpp"
 
 namespace stagecraft {
 
@@ -53,16 +54,10 @@ std::optional<double> parse_limit(Unit unit, std::string_view text) {
   return std::nullopt;
 }
 
-std::string_view what_is_expected(Unit unit) {
-  switch (unit) {
-    case Unit::kTime:
-      return "a time with its unit";
-    case Unit::kBytes:
-      return "a size with its unit";
-    case Unit::kNone:
-      break;
-  }
-  return "a bare number";
+std::string why_no_limit(Unit unit, std::string_view text) {
+  if (unit == Unit::kNone) return in_quotes(text) + " is not a bare number";
+  return explain_bad_quantity(unit == Unit::kTime ? QuantityKind::kDuration : QuantityKind::kBytes, text)
+      .message;
 }
 
 std::optional<Assertion> load_assertion(YamlMap& map, const Metric& metric) {
@@ -85,8 +80,7 @@ std::optional<Assertion> load_assertion(YamlMap& map, const Metric& metric) {
       assertion.limit = *value;
       return assertion;
     }
-    map.error(metric.name, "bad-assertion",
-              fmt::format("{} is not {}", in_quotes(limit), what_is_expected(metric.unit)), hint);
+    map.error(metric.name, "bad-assertion", why_no_limit(metric.unit, limit), hint);
     return std::nullopt;
   }
   map.error(metric.name, "bad-assertion",

@@ -472,7 +472,7 @@ constexpr KeyHelp kScenarioHelp[] = {
             "failures/defaults.yaml"},
     KeyHelp{"failures.policy.rebalance_threshold",
             "2 x overloaded / active nodes beyond which pipelines are made anew", "failures/defaults.yaml"},
-    KeyHelp{"failures.policy.pipelines", "of the table of throughputs; 0: the plan's"},
+    KeyHelp{"failures.policy.pipelines", "without effect: there are as many as nodes fill"},
     KeyHelp{"failures.policy.stages", "of the table of throughputs; 0: the plan's"},
     KeyHelp{"failures.policy.checkpoint_every", "steps", "failures/defaults.yaml"},
     KeyHelp{"failures.policy.transient_wait", "whether an error passes, before the job is killed",
