@@ -163,7 +163,7 @@ TEST(MegatronOptions, TheScriptEndsThoseOfTheLauncher) {
                                "torchrun --nnodes 16 --nproc_per_node 8 --standalone ./pretrain_gpt.py ",
                                "srun -N 16 --mpi=pmix python -m torch.distributed.launch --nnodes 16 "
                                "--nproc_per_node 8 pretrain_gpt.py "}) {
-    const Import import = import_text(launcher + of_the_job);
+    const Import import = import_text(launcher + of_the_job + " --global-batch-size 128");
     EXPECT_THAT(import.messages, Not(Contains(HasSubstr("is not known here")))) << launcher;
     EXPECT_EQ(import.at("cluster.nodes"), "16") << launcher;
     EXPECT_EQ(import.at("parallelism.data"), "128") << launcher;
