@@ -25,7 +25,8 @@ std::string told(const SampleSetup& setup) {
 // Number of the first nonempty line, unless a JSON object begins there.
 std::optional<int> line_of_no_sample(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
-  if (first == std::string_view::npos || text[first] == '{') return std::nullopt;
+  if (first == std::string_view::npos || text[first] == '{' || text.substr(first).starts_with(kYamlItem))
+    return std::nullopt;
   return 1 + static_cast<int>(std::ranges::count(text.substr(0, first), '\n'));
 }
 

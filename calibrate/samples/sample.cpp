@@ -204,6 +204,7 @@ std::string to_json_line(const WantedPoint& wanted) {
 }
 
 std::variant<Sample, std::string> parse_sample(std::string_view line) {
+  if (line.starts_with(kYamlItem)) line.remove_prefix(kYamlItem.size());
   return guarded<Sample>(line, read_sample);
 }
 

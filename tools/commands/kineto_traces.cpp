@@ -71,7 +71,7 @@ int import_kineto_traces(const std::vector<std::string>& words, const Arguments&
   if (!diagnostics.has_errors()) samples = kineto_samples(traces, gpus, diagnostics);
   print_diagnostics(diagnostics.sorted(), arguments, session, kNothingImported);
   if (diagnostics.has_errors()) return kWrongInput;
-  for (const Sample& sample : samples.samples) session.out << to_json_line(sample) << '\n';
+  for (const Sample& sample : samples.samples) session.out << kYamlItem << to_json_line(sample) << '\n';
   if (arguments.has("quiet")) return kDone;
   for (const MeasuredTrace& trace : traces)
     session.err << fmt::format("{}: {}, {}\n", trace.name, steps_text(trace),

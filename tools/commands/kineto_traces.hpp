@@ -16,7 +16,7 @@ namespace stagecraft {
                                                                const Arguments& arguments,
                                                                Diagnostics& diagnostics);
 
-// `stagecraft import kineto FILE…`: samples as JSON lines.
+// `stagecraft import kineto FILE…`: samples as a YAML list, one a line.
 int import_kineto_traces(const std::vector<std::string>& words, const Arguments& arguments, Session& session);
 
 }  // namespace stagecraft

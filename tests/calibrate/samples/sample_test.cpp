@@ -162,6 +162,12 @@ TEST(SampleKey, DiffersWithFamilyOperatorShapeAndTags) {
   EXPECT_NE(sample_key(other), sample_key(a_gemm()));
 }
 
+TEST(SampleFile, MayBeAYamlList) {
+  const SampleFile file = parse_samples("- " + kLine + "\n" + kLine + "\n");
+  EXPECT_TRUE(file.errors.empty());
+  EXPECT_EQ(file.samples, std::vector(2, a_gemm()));
+}
+
 TEST(SampleFile, DropsALastLineThatWasInterrupted) {
   const std::string text = kLine + "\n" + kLine.substr(0, 100);
   const SampleFile file = parse_samples(text);
