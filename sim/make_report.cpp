@@ -239,8 +239,7 @@ std::optional<std::string> word_on_ideal_fabric(const Scenario& scenario) {
   if (is_given(scenario, "cluster.fabric.collective_efficiency")) return std::nullopt;
   return "cluster.fabric: collectives between nodes are taken to reach the full rate of the NICs, as "
          "collective_efficiency is not given; the fabrics of scenarios/fabrics/ have 0.42 to 0.85, and "
-         "published "
-         "jobs on A100 come out 1 to 13 % too fast without";
+         "published jobs on A100 come out 1 to 13 % too fast without";
 }
 
 }  // namespace

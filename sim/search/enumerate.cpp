@@ -293,7 +293,7 @@ class Enumerator {
     Numbers stages = zero_.axis == nullptr ? Numbers{plans_.frames[point.frame].own_zero} : zero_.values;
     const bool replicas = has_replicas(point);
     if (!replicas) stages = {std::ranges::min(stages)};
-    const Numbers again = recompute_kinds();
+    const Numbers again = recompute_.axis == nullptr ? Numbers{0} : recompute_.values;
     const std::uint32_t first = point.frame;
     const FrameKind sharded = point.pipeline > 1 ? FrameKind::kShardedStages
                               : point.tensor > 1 ? FrameKind::kShardedTensor
@@ -306,6 +306,7 @@ class Enumerator {
           point.zero_stage = static_cast<int>(zero);
           const bool shards = zero >= 2 && replicas;
           point.frame = first + static_cast<std::uint32_t>(shards ? sharded : FrameKind::kReplicated);
+          if (repeats_for_nothing(point, again)) continue;
           for (const std::int64_t group : shard_groups(point)) {
             point.zero_group = static_cast<int>(group);
             add_switches(point, 0);
@@ -330,15 +331,12 @@ class Enumerator {
   }
 
   // A flash kernel recomputes the attention core itself, so selective recompute of the core is never better
-  // than none.
-  [[nodiscard]] Numbers recompute_kinds() const {
-    if (recompute_.axis == nullptr) return {0};
-    Numbers kinds = recompute_.values;
-    const bool none = std::ranges::count(kinds, static_cast<std::int64_t>(Recompute::kNone)) > 0;
-    if (none && scenario_->training.attention == Attention::kFlash &&
-        scenario_->options.selective == kCoreAttentionOnly)
-      std::erase(kinds, static_cast<std::int64_t>(Recompute::kSelective));
-    return kinds;
+  // than none, where that is tried.
+  [[nodiscard]] bool repeats_for_nothing(const SearchPoint& point, const Numbers& tried) const {
+    const Scenario& scenario = plans_.frames[point.frame].scenario;
+    return point.recompute == Recompute::kSelective && scenario.training.attention == Attention::kFlash &&
+           scenario.options.selective == kCoreAttentionOnly &&
+           std::ranges::find(tried, static_cast<std::int64_t>(Recompute::kNone)) != tried.end();
   }
 
   void add_switches(SearchPoint point, std::size_t next) {

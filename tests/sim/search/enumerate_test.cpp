@@ -271,6 +271,16 @@ TEST(EnumeratePlans, KeepsToTheOrdersOfTheSoftware) {
               ElementsAre("1f1b", "interleaved-pytorch", "interleaved-zb", "zb-v"));
 }
 
+// The core of flash attention is nothing to recompute; FSDP2's selective recompute is of other products.
+TEST(EnumeratePlans, TriesSelectiveRecomputeWhereItIsMoreThanTheCore) {
+  const SmallSpace small = load(small_gpt(), {.vary = {"training.recompute=none,selective"}});
+  std::set<std::string> software;
+  for (const SearchPoint& point : small.plans.points)
+    if (point.recompute == Recompute::kSelective)
+      software.insert(small.plans.frames[point.frame].scenario.options.software);
+  EXPECT_THAT(software, ElementsAre("fsdp2"));
+}
+
 // Eight tensor ranks with one replica of the dense weights: the experts have replicas to share with until there
 // are as many groups of them as ranks.
 TEST(EnumeratePlans, ShardsExpertsThatAloneHaveReplicas) {
