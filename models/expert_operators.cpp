@@ -89,7 +89,8 @@ void add_shared_experts_input_gradient(Ops& ops, const TransformerSpec& model, c
   mark(ops, static_cast<std::size_t>(half - ops.begin()), SharedHalf::kUp);
 }
 
-// Marks the operators from `first` on as routed: their number of rows changes with routing unless it is padded.
+// Marks the operators from `first` on as routed: their number of rows changes with routing unless it is
+// padded.
 void mark_routed(Ops& ops, std::size_t first, const TransformerSpec& model) {
   for (std::size_t i = first; i < ops.size(); ++i) ops[i].routed = !model.experts->pad_to_capacity;
 }

@@ -11,8 +11,8 @@ namespace stagecraft {
 // swiglu, rmsnorm, rope, untied, no biases, no dropout; ffn_hidden is required. `experts: {count, top_k,
 // groups, top_groups, ffn_hidden, shared, shared_ffn_hidden, shared_gate, first_dense_layers | dense_layers,
 // capacity_factor, pad_to_capacity, imbalance}`, `latent_attention: {query_rank, kv_rank, nope_head_size,
-// rope_head_size, value_head_size}`, `mtp_layers`, `qkv_bias` and `qk_norm` are optional. Of abstract stages the three times
-// are required. After a mistake the value is harmless, and its diagnostics say not to use it.
+// rope_head_size, value_head_size}`, `mtp_layers`, `qkv_bias` and `qk_norm` are optional. Of abstract stages
+// the three times are required. After a mistake the value is harmless, and its diagnostics say not to use it.
 [[nodiscard]] ModelSpec load_model(YamlMap& map);
 
 }  // namespace stagecraft

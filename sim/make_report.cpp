@@ -231,8 +231,8 @@ std::optional<std::string> word_on_even_routing(const Scenario& scenario) {
       kPath);
 }
 
-// A fabric that a scenario writes out is ideal but for what it says (FabricSpec). Figures: the six jobs of SC'21
-// with `{kind: fat-tree}` in place of hdr-fat-tree.
+// A fabric that a scenario writes out is ideal but for what it says (FabricSpec). Figures: the six jobs of
+// SC'21 with `{kind: fat-tree}` in place of hdr-fat-tree.
 std::optional<std::string> word_on_ideal_fabric(const Scenario& scenario) {
   const bool written = is_given(scenario, "cluster.fabric.kind");
   if (!written || scenario.cluster->server_count() == 1) return std::nullopt;

@@ -71,8 +71,8 @@ struct SampleError {
 // Begins a line of samples that is an item of a YAML list, as importers write them.
 inline constexpr std::string_view kYamlItem = "- ";
 
-// Reads one line, as such an item or bare. Refused: foreign schema, missing or unknown keys, NaN, infinities, times that are not
-// positive, negative extents, trailing text.
+// Reads one line, as such an item or bare. Refused: foreign schema, missing or unknown keys, NaN, infinities,
+// times that are not positive, negative extents, trailing text.
 [[nodiscard]] std::variant<Sample, std::string> parse_sample(std::string_view line);
 
 struct SampleFile {

@@ -113,11 +113,7 @@ double failures_per_second(const FailureSpec& spec, const FailureProcess& proces
 }
 
 bool has_lemons(const FailureProcess& process) {
-  const auto grows = [](const auto& law) {
-    if constexpr (requires { law.lemon_factor; }) return law.lemon_factor != 1;
-    return false;
-  };
-  return std::visit(grows, process.law);
+  return lemon_factor(process.law) != 1;
 }
 
 NodeLosses node_losses(const FailureSpec& spec, const FailureProcess& process) {

@@ -1,7 +1,7 @@
 // Rate of failures that copies in host memories do not survive: these need the checkpoints in storage.
 //
-//   group    places 0..m-1, m..2m-1, … hold each other's shards (checkpoint_store.hpp). Its copies are gone when none of
-//            its nodes is left from a loss until the job trains again.
+//   group    places 0..m-1, m..2m-1, … hold each other's shards (checkpoint_store.hpp). Its copies are gone
+//            when none of its nodes is left from a loss until the job trains again.
 //   alone    nodes that are lost one by one: N λ q^(m-1), where q = 1 - e^(-λ t) is the share of time that a
 //            place is empty for t, detection and `stall`.
 //   bursts   what a burst leaves of the groups of its domain, all sets of so many nodes equally likely.

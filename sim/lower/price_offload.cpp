@@ -22,7 +22,8 @@ Bandwidth rate(Bytes size, Duration time) {
                                  : Bandwidth(0);
 }
 
-// Shards that are the optimizer's fp32 weights go with the optimizer: there are no others to read for the passes.
+// Shards that are the optimizer's fp32 weights go with the optimizer: there are no others to read for the
+// passes.
 OffloadSpec offloaded(const PricingRequest& request, const Shard& shard) {
   OffloadSpec offload = request.offload;
   if (masters_alone(shard)) offload.weights = 0;

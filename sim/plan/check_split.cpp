@@ -182,18 +182,22 @@ void check_context(const TransformerSpec& model, const PlanRequest& request, con
   check_exchanged_heads(model, request.parallelism, report);
 }
 
+std::vector<std::string_view> without_second_products(const TransformerSpec& model, Attention attention) {
+  std::vector<std::string_view> with;
+  if (model.experts) with.emplace_back("layers with experts");
+  if (model.latent_attention) with.emplace_back("latent attention");
+  if (attention != Attention::kFlash) with.emplace_back("unfused attention, whose core is two products more");
+  return with;
+}
+
 void check_recompute(const TransformerSpec& model, const TrainingSpec& training, const Reporter& report) {
   if (training.recompute.granularity != Recompute::kSelective ||
       !training.recompute.modules.has(RecomputeModule::kEverySecondProduct))
     return;
-  const auto refuse = [&](const char* with) {
+  for (const std::string_view with : without_second_products(model, training.attention))
     report.error("training.recompute.modules", "not-supported",
                  fmt::format("every_second_product is not modelled for {}", with),
                  "name other modules, or use recompute: full");
-  };
-  if (model.experts) refuse("layers with experts");
-  if (model.latent_attention) refuse("latent attention");
-  if (training.attention != Attention::kFlash) refuse("unfused attention, whose core is two products more");
   if (training.recompute.modules != RecomputeModules().with(RecomputeModule::kEverySecondProduct))
     report.error(
         "training.recompute.modules", "contradiction",

@@ -56,6 +56,9 @@ void refuse_expert_degrees(const ParallelSpec& spec, const Reporter& report);
 // Would the layers split evenly over `pipeline` ranks?
 [[nodiscard]] bool splits_evenly(const TransformerSpec& model, const ParallelSpec& spec,
                                  std::int64_t pipeline);
+// What recompute of every second product is not modelled for, of such layers; empty: it is modelled.
+[[nodiscard]] std::vector<std::string_view> without_second_products(const TransformerSpec& model,
+                                                                    Attention attention);
 // requires check_layers.
 [[nodiscard]] std::vector<StageContent> stage_contents(const TransformerSpec& model, const ParallelSpec& spec,
                                                        const RecomputeSpec& recompute);

@@ -28,7 +28,8 @@ std::int64_t samples_of_table(const SetupRequest& request) {
   return given > 0 ? given : request.scenario.training.global_batch_size;
 }
 
-// Nodes of a pipeline of workers, which are nodes with one stage each, of as many replicas as they have room for.
+// Nodes of a pipeline of workers, which are nodes with one stage each, of as many replicas as they have room
+// for.
 int pipeline_nodes(const SetupRequest& request) {
   const JobCosts& costs = request.costs;
   return request.simulation.prepared.plan.pipeline * ceil_div(costs.stage_gpus, costs.gpus_per_node);

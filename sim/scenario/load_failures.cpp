@@ -54,14 +54,6 @@ double incidents_per_day(const FailureLaw& law, int nodes) {
   return rows * kSecondsPerDay / (to_seconds(length) * replay.scale);
 }
 
-double growth_of(const FailureLaw& law) {
-  const auto factor = [](const auto& any) {
-    if constexpr (requires { any.lemon_factor; }) return any.lemon_factor;
-    return 1.0;
-  };
-  return std::visit(factor, law);
-}
-
 // Incidents of one node within the horizon, and their growth with each of its first 19.
 struct GrowingRate {
   double incidents = 0, growth = 1;
@@ -91,7 +83,7 @@ double incidents_within(const FailureSpec& spec, int nodes) {
   std::vector<GrowingRate> lemons;
   for (const FailureProcess& process : spec.processes) {
     const double all = incidents_per_day(process.law, nodes) * to_seconds(spec.horizon) / kSecondsPerDay;
-    const double growth = growth_of(process.law);
+    const double growth = lemon_factor(process.law);
     if (growth == 1)
       plain += all;
     else

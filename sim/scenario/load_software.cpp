@@ -9,6 +9,7 @@
 
 #include "base/text.hpp"
 #include "calibrate/profile/profile_reader.hpp"
+#include "sim/plan/plan_checks.hpp"
 #include "sim/scenario/load_training.hpp"
 #include "sim/schedule/schedule.hpp"
 
@@ -130,8 +131,8 @@ const std::string& fully_sharded_software(const DefaultSoftware& usual, const Sc
   return gated && !usual.sharded_gated.empty() ? usual.sharded_gated : usual.sharded;
 }
 
-// The profile's default software: a sharded one where weights or gradients are sharded. Those without pipeline
-// and tensor ranks list no schedule.
+// The profile's default software: a sharded one where weights or gradients are sharded. Those without
+// pipeline and tensor ranks list no schedule.
 std::string default_software(const HardwareProfile& profile, const Scenario& scenario, YamlMap& options,
                              const PresetPlaces& places) {
   const DefaultSoftware& usual = profile.software;
@@ -166,12 +167,13 @@ void choose_software(YamlMap& options, const PresetPlaces& places, Scenario& sce
   }
 }
 
-// What the word selective names in a model: every second product is not known of all layers.
+// What the word selective names in a model: every second product is not modelled for all layers.
 RecomputeModules selective_in(const Scenario& scenario, RecomputeModules usual) {
   const auto* model = std::get_if<TransformerSpec>(&scenario.model);
-  const bool plain = model != nullptr && !model->experts && !model->latent_attention &&
-                     scenario.training.attention == Attention::kFlash;
-  return plain || !usual.has(RecomputeModule::kEverySecondProduct) ? usual : kCoreAttentionOnly;
+  if (model == nullptr || !usual.has(RecomputeModule::kEverySecondProduct)) return usual;
+  return plan_checks::without_second_products(*model, scenario.training.attention).empty()
+             ? usual
+             : kCoreAttentionOnly;
 }
 
 }  // namespace

@@ -259,8 +259,8 @@ bool holds_one_stage(const Scenario& scenario) {
   return one_copy && scenario.parallelism.virtual_stages == 1;
 }
 
-// Behind the last backward of a rank there is nothing left beside its reductions, but for those of another stage
-// and the all-reduces of hybrid sharding.
+// Behind the last backward of a rank there is nothing left beside its reductions, but for those of another
+// stage and the all-reduces of hybrid sharding.
 bool reduces_at_the_end(const Scenario& scenario) {
   const ParallelSpec& parallel = scenario.parallelism;
   const OptionsSpec& options = scenario.options;

@@ -305,10 +305,12 @@ void refuse_without_effect(const Arguments& arguments, std::string_view part,
 }
 
 void refuse_two_forms(const Arguments& arguments) {
-  const std::string format = arguments.text("format").value_or("json");
-  if (arguments.has("json") && format != "json")
-    throw UsageError(fmt::format("--format {} and --json are two forms of one answer", format),
-                     "give one of them");
+  std::string other;
+  for (const char* const form : {"markdown", "graphviz"})
+    if (arguments.has(form)) other = form;
+  if (const auto format = arguments.text("format"); format && *format != "json") other = "format " + *format;
+  if (arguments.has("json") && !other.empty())
+    throw UsageError("--" + other + " and --json are two forms of one answer", "give one of them");
 }
 
 std::string command_help(const CommandSpec& command) {

@@ -121,7 +121,7 @@ struct CommandSpec {
 void refuse_without_effect(const Arguments& arguments, std::string_view part,
                            std::span<const std::string_view> takes, const std::string& hint);
 
-// --json beside a --format of another form: one of them would have no effect. throws UsageError.
+// --json beside another form (--format, --markdown, --graphviz): one would have no effect. throws UsageError.
 void refuse_two_forms(const Arguments& arguments);
 
 [[nodiscard]] std::string command_help(const CommandSpec& command);

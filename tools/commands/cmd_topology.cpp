@@ -112,8 +112,7 @@ int topology_command(const Arguments& arguments, Session& session) {
       throw UsageError(fmt::format("--{} is of `topology show`", option), kExample);
   if (arguments.has("full") && !arguments.has("graphviz"))
     throw UsageError("--full expands what --graphviz writes", "--graphviz --full");
-  if (arguments.has("graphviz") && arguments.has("json"))
-    throw UsageError("--graphviz and --json are two forms of one answer", "give one of them");
+  refuse_two_forms(arguments);
   return for_each_scenario(
       {words.begin() + 1, words.end()}, arguments, session,
       [&](const Scenario& scenario, Session& own) {

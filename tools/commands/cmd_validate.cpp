@@ -175,8 +175,7 @@ void refuse_contradictions(const Arguments& arguments) {
   const auto both = [&](const char* one, const char* other) {
     return arguments.has(one) && arguments.has(other);
   };
-  if (both("markdown", "json"))
-    throw UsageError("--markdown and --json are two forms of one answer", "give one of them");
+  refuse_two_forms(arguments);
   if (both("ablation", "json"))
     throw UsageError("--ablation is a table in Markdown and has no JSON", "leave --json out");
   for (const char* const of_time : {"markdown", "attribute", "ablation", "leave-out"})

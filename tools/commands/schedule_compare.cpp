@@ -225,8 +225,7 @@ int schedule_compare(const Words& files, const Arguments& arguments, Session& se
     throw UsageError("--p2p: `schedule compare` sends overlapped, which all schedules can", example);
   refuse_without_effect(arguments, "compare", kOfCompare, example);
   const int limit = arguments.integer("memory-limit", 0, 1, 1'000'000);
-  const PipelineShape largest = pipeline_shape(arguments, 2);
-  refuse_more_passes(kMostPasses, 2LL * largest.ranks * largest.chunks * largest.micro_batches);
+  refuse_large(pipeline_shape(arguments, 2));
   std::vector<Row> rows;
   for (const ScheduleKind& kind : schedule_kinds()) rows.push_back(row_of(kind, arguments, limit));
   Diagnostics diagnostics;

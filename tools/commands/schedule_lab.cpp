@@ -51,6 +51,10 @@ void refuse_more_passes(std::int64_t most, std::int64_t passes) {
                      "fewer --stages, --chunks or --micro-batches");
 }
 
+void refuse_large(const PipelineShape& shape) {
+  refuse_more_passes(20'000'000, 2LL * shape.ranks * shape.chunks * shape.micro_batches);
+}
+
 ScheduleCosts schedule_costs(const Arguments& arguments, bool recomputes) {
   // The longest order that is drawn has 2^24 passes, whose nanoseconds have to be counted.
   const auto nanoseconds = [&](const char* option, Duration fallback) {
@@ -90,8 +94,7 @@ void check_pairs(const Schedule& schedule, const ScheduleCosts& costs) {
 Schedule named_schedule(const Arguments& arguments) {
   const ScheduleKind& kind = schedule_kind(arguments);
   const PipelineShape shape = pipeline_shape(arguments, default_chunks(kind));
-  // A picture of a million passes helps nobody and costs gigabytes.
-  refuse_more_passes(kMostPasses, 2LL * shape.ranks * shape.chunks * shape.micro_batches);
+  refuse_large(shape);
   if (const std::optional<ScheduleProblem> problem = kind.constraint(shape))
     throw UsageError(fmt::format("{}: {}", kind.name, problem->message), problem->hint);
   return generate(kind, shape, schedule_costs(arguments, kind.recomputes));

@@ -20,8 +20,9 @@ namespace stagecraft {
 // Each throws UsageError when the command line is wrong.
 [[nodiscard]] const ScheduleKind& schedule_kind(const Arguments& arguments);
 [[nodiscard]] PipelineShape pipeline_shape(const Arguments& arguments, int default_chunks);
-inline constexpr std::int64_t kMostPasses = 20'000'000;  // of an order that is drawn or compared
 void refuse_more_passes(std::int64_t most, std::int64_t passes);
+// Of an order that is drawn or compared: a picture of a million passes helps nobody and costs gigabytes.
+void refuse_large(const PipelineShape& shape);
 // The costs of one chunk, in nanoseconds. `recomputes`: the order has passes of its own for that, which take
 // as long as a forward unless told otherwise; without, --recompute lengthens every backward.
 [[nodiscard]] ScheduleCosts schedule_costs(const Arguments& arguments, bool recomputes);

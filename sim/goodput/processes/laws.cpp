@@ -86,6 +86,14 @@ class Maker {
 
 }  // namespace
 
+double lemon_factor(const FailureLaw& law) {
+  const auto factor = [](const auto& any) {
+    if constexpr (requires { any.lemon_factor; }) return any.lemon_factor;
+    return 1.0;
+  };
+  return std::visit(factor, law);
+}
+
 double effective_rate(const ExponentialFailures& law, int nodes) {
   SC_CHECK(law.reference_nodes >= 1, "a rate was measured on nodes");
   if (law.exponent == 0) return law.rate_per_node_day;

@@ -14,6 +14,8 @@ namespace stagecraft {
 
 // r·(N/reference)^exponent, per node and day of a job of N nodes, its spares not counted.
 [[nodiscard]] double effective_rate(const ExponentialFailures& law, int nodes);
+// A node's rate after an incident over that before; 1 of laws that know no lemons.
+[[nodiscard]] double lemon_factor(const FailureLaw& law);
 
 // Does the law announce its removals? These need no detection.
 [[nodiscard]] bool is_announced(const FailureLaw& law);
