@@ -62,9 +62,12 @@ int print_help(const std::vector<std::string>& words) {
   return std::cout << command_help(*command), kDone;
 }
 
-int print_completion(const std::vector<std::string>& words) {
+int print_completion(const std::vector<std::string>& words, const char* invoked) {
+  const std::optional<DataDirectory> data = DataDirectory::find(own_path(invoked));
+  const InstalledNames names = data ? installed_names(*data) : InstalledNames();
   for (const Completion& completion : completions()) {
-    if (words.size() == 2 && words[1] == completion.shell) return std::cout << completion.script(), kDone;
+    if (words.size() == 2 && words[1] == completion.shell)
+      return std::cout << completion.script(names), kDone;
   }
   throw UsageError("--print-completion takes the name of a shell", "bash, zsh or fish");
 }
@@ -88,7 +91,7 @@ std::vector<std::string> command_first(std::vector<std::string> words) {
 int dispatch(const std::vector<std::string>& given, const char* invoked, const RunCommand& run) {
   if (given.empty()) return std::cerr << overview_help(), kWrongInput;
   if (given[0] == "--version") return std::cout << "stagecraft " STAGECRAFT_VERSION "\n", kDone;
-  if (given[0] == "--print-completion") return print_completion(given);
+  if (given[0] == "--print-completion") return print_completion(given, invoked);
   if (given[0] == "--print-manual") return print_manual(given);
   if (given[0] == "--help" || given[0] == "-h" || given[0] == "help") return print_help(given);
   const std::vector<std::string> words = command_first(given);

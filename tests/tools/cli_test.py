@@ -1917,8 +1917,8 @@ class Help(Case):
 
 class Completion(Case):
     def completed(self, line):
-        """What bash offers after this line and a tab."""
-        words = line.split(" ")
+        """What bash offers after this line and a tab; it splits words at '='."""
+        words = [part for word in line.split(" ") for part in re.findall("=|[^=]+", word) or [""]]
         script = self.folder / "completion.bash"
         if not script.exists():
             self.write("completion.bash", stagecraft("--print-completion", "bash").stdout)
@@ -1944,6 +1944,13 @@ class Completion(Case):
     def test_names_of_schedules_are_those_that_the_program_knows(self):
         listed = re.search(r"^schedules +(.*(?:\n +.*)*)$", stagecraft("doctor").stdout, re.MULTILINE)[1].split()
         self.assertEqual(listed, self.completed("stagecraft schedule show --schedule "))
+
+    def test_names_of_models_nodes_and_scenarios(self):
+        self.assertEqual(["gpt3-175b"], self.completed("stagecraft run --set model=gpt3"))
+        self.assertIn("dgx-h100", self.completed("stagecraft compare x.yaml --vary cluster.node="))
+        self.assertIn("cluster.node=dgx-h100", self.completed("stagecraft check --set clus"))
+        self.assertEqual(["mixtral-8x7b-64xH100"], self.completed("stagecraft run mixtral"))
+        self.assertEqual([], self.completed("stagecraft sweep mixtral"))
 
     PARTS = {"schedule": ["show", "compare", "check", "export", "import", "search"], "topology": ["show", "check"],
              "calibrate": ["fit", "plan", "residuals", "show"],

@@ -108,6 +108,8 @@ class Fish(unittest.TestCase):
         self.assertEqual([], self.completed("stagecraft import topology --graph"))  # of the command `topology`
         self.assertEqual(["--memory-limit"], self.completed("stagecraft schedule import --mem"))
         self.assertEqual(["CITATION.cff"], self.completed("stagecraft run --trace CITA"))
+        self.assertEqual(["model=gpt3-175b"], self.completed("stagecraft run --set model=gpt3"))
+        self.assertEqual(["mixtral-8x7b-64xH100"], self.completed("stagecraft run mixtral"))
 
 
 class Zsh(unittest.TestCase):
@@ -148,6 +150,10 @@ class Zsh(unittest.TestCase):
         self.until("always ")
         self.send("\x15stagecraft schedule show --schedule dualp\t-\t")
         self.until("dualpipe-v ")
+        self.send("\x15stagecraft run --set model=gpt3\t")
+        self.until("model=gpt3-175b ")
+        self.send("\x15stagecraft run mixtral\t")
+        self.until("mixtral-8x7b-64xH100 ")
         self.send("\x15stagecraft import nccl\t")
         self.until("nccl-tests ")
 
