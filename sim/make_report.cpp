@@ -20,6 +20,7 @@
 #include "sim/mixed_prices.hpp"
 #include "sim/op_families.hpp"
 #include "sim/report/memory_moment.hpp"
+#include "sim/shaped_operators.hpp"
 #include "sim/uneven_groups.hpp"
 
 namespace stagecraft {
@@ -279,6 +280,7 @@ Report make_report(const Scenario& scenario, const Simulation& simulation, Memor
   report.network = simulation.network;
   report.offload = simulation.prices.offload;
   report.provenance = provenance_shares(scenario, simulation.prices, simulation.prepared);
+  report.shapes = priced_shapes(scenario, simulation.prepared.plan);
   report.interval_90 = interval(scenario, report);
   report.tasks = static_cast<std::int64_t>(simulation.program.task_count());
   for (const Resource& resource : simulation.program.resources) {

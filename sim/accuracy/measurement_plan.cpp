@@ -6,12 +6,11 @@
 #include <utility>
 #include <variant>
 
-#include "models/compute_cost.hpp"
 #include "models/operators.hpp"
 #include "sim/lower/prices.hpp"
-#include "sim/lower/stage_operators.hpp"
 #include "sim/mixed_prices.hpp"
 #include "sim/price_iteration.hpp"
+#include "sim/shaped_operators.hpp"
 #include "sim/simulate.hpp"
 
 namespace stagecraft {
@@ -67,30 +66,17 @@ class ShapePlanner {
         request_(pricing_request(scenario, plan)),
         shard_(shard_of(request_)) {}
 
+  // Published rows are included, because a fitted table replaces the published one.
   void add_to(Wanted& wanted) const {
-    // Over all stages of a micro-batch, shared by the pipeline ranks.
-    const double times = static_cast<double>(plan_.micro_batches) / plan_.pipeline;
-    for (const CountedOps& piece : stage_operators(model_, request_, whole_content(plan_)))
-      add(piece.ops, static_cast<double>(piece.times) * times, wanted);
+    for (const ShapedOperator& shaped : shaped_operators(model_, plan_, request_, profile_))
+      if (shaped.cost.provenance != Provenance::kMeasured)
+        add(shaped.op, shaped.times * to_seconds(shaped.cost.time), wanted);
   }
 
  private:
-  void add(const LayerOps& ops, double times, Wanted& wanted) const {
-    for (const Ops* pass : {&ops.forward, &ops.recompute, &ops.input_gradient, &ops.weight_gradient})
-      for (const Op& op : *pass) add(op, times, wanted);
-  }
-
-  // Published rows are included, because a fitted table replaces the published one.
-  void add(const Op& op, double times, Wanted& wanted) const {
-    const bool gemm =
-        op.kind == OpKind::kGemm || op.kind == OpKind::kBatchedGemm || op.kind == OpKind::kGroupedGemm;
-    const bool flash = op.kind == OpKind::kFlashForward || op.kind == OpKind::kFlashBackward;
-    if (!gemm && !flash)
-      return;  // memory kernels have a rate, and collectives fits: no shape of theirs is lacking
-    const Cost cost = compute_cost(profile_, shard_.precision, op);
-    if (cost.provenance == Provenance::kMeasured) return;
-    const double seconds = times * to_seconds(cost.time);
-    if (gemm) return add(gemm_sample(op, op.precision.value_or(shard_.precision)), seconds, wanted);
+  void add(const Op& op, double seconds, Wanted& wanted) const {
+    if (op.kind != OpKind::kFlashForward && op.kind != OpKind::kFlashBackward)
+      return add(gemm_sample(op, op.precision.value_or(shard_.precision)), seconds, wanted);
     // A curve is fitted to three lengths; all have a part in the price.
     for (const std::int64_t part : {1, 2, 4})
       add(attention_sample(op, std::max<std::int64_t>(op.attention.keys / part, 1), model_, shard_),

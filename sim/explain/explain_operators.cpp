@@ -10,14 +10,10 @@
 #include "calibrate/profile/tile_model.hpp"
 #include "models/compute_cost.hpp"
 #include "sim/explain/inputs.hpp"
+#include "sim/shaped_operators.hpp"
 
 namespace stagecraft {
 namespace {
-
-std::string shape_text(const GemmShape& shape) {
-  return fmt::format("{} x {} x {} {}", shape.m, shape.n, shape.k,
-                     kGemmLayoutNames[static_cast<std::size_t>(shape.layout)]);
-}
 
 Explanation bytes_at_memory_rate(const HardwareProfile& profile, const Op& op) {
   const DeviceFacts& device = profile.device;

@@ -76,6 +76,15 @@ void write_provenance(JsonWriter& json, const ByProvenance& shares) {
   json.end_object();
 }
 
+void write_shapes(JsonWriter& json, const std::vector<ShapeReport>& shapes) {
+  json.key("shapes").begin_array();
+  for (const ShapeReport& shape : shapes) {
+    json.begin_object().field("shape", shape.shape).field("provenance", name(shape.provenance));
+    json.field("share", shape.share).end_object();
+  }
+  json.end_array();
+}
+
 void write_verdict_keys(JsonWriter& json, const MemoryLedger& memory) {
   json.field("verdict", name_of(memory.verdict()));
   json.field("capacity_bytes", memory.capacity).field("peak_bytes", memory.heaviest().peak());
@@ -131,6 +140,7 @@ void write_result(JsonWriter& json, const Report& report, ResultDetail detail) {
     write_faults(json, report);
   }
   write_provenance(json, report.provenance);
+  if (whole && !report.shapes.empty()) write_shapes(json, report.shapes);
   json.field("tasks", report.tasks).field("simulated_ranks", report.simulated_ranks);
   json.field("warnings", report.warnings).field("profile", report.profile);
   if (!report.software.empty()) json.field("software", report.software);

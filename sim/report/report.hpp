@@ -45,6 +45,15 @@ struct PathShare {
   friend bool operator==(const PathShare&, const PathShare&) = default;
 };
 
+// A shape of GEMMs or of flash attention, and what its price rests on.
+struct ShapeReport {
+  std::string shape;  // "2048 x 6144 x 12288 TN bf16", "flash forward 12 x 2048 x 2048 of 128"
+  Provenance provenance = Provenance::kAssumed;
+  double share = 0;  // of the time of all shapes
+
+  friend bool operator==(const ShapeReport&, const ShapeReport&) = default;
+};
+
 // A link that flows share, or several links with identical flows.
 struct LinkReport {
   std::string name;  // name of the first link
@@ -143,8 +152,9 @@ struct Report {
   MemoryLedger memory;
   NetworkReport network{};  // not shared where the network is closed-form
   std::optional<FaultReport> faults{};
-  OffloadPrice offload{};     // unused unless the scenario keeps something in host memory
-  ByProvenance provenance{};  // shares of compute and communication time
+  OffloadPrice offload{};             // unused unless the scenario keeps something in host memory
+  ByProvenance provenance{};          // shares of compute and communication time
+  std::vector<ShapeReport> shapes{};  // dearest first; none of abstract stages
   std::int64_t tasks = 0;
   int simulated_ranks = 0;
   std::vector<std::string> warnings;

@@ -157,6 +157,26 @@ TEST(RenderText, IsTheReportLineByLine) {
             "notes            overlap.expert: had no effect\n");
 }
 
+TEST(RenderText, CountsShapesByProvenanceAndListsThemWhereAsked) {
+  Report report = made_by_hand();
+  report.shapes = {
+      {.shape = "2048 x 6144 x 12288 TN bf16", .provenance = Provenance::kMeasured, .share = 0.75},
+      {.shape = "flash forward 12 x 2048 x 2048 of 128",
+       .provenance = Provenance::kInterpolated,
+       .share = 0.25}};
+  const std::string counts = "shapes           2 of GEMMs and attention: 1 measured, 1 interpolated\n";
+  const std::string list =
+      "shape            75.0 %  measured      2048 x 6144 x 12288 TN bf16\n"
+      "shape            25.0 %  interpolated  flash forward 12 x 2048 x 2048 of 128\n";
+  EXPECT_NE(render_text(report, false).find(counts), std::string::npos);
+  EXPECT_EQ(render_text(report, false).find(list), std::string::npos);
+  EXPECT_NE(render_text(report, true).find(list), std::string::npos);
+  const Json json = Json::parse(render_json(report))["shapes"];
+  EXPECT_EQ(json[1], Json({{"shape", "flash forward 12 x 2048 x 2048 of 128"},
+                           {"provenance", "interpolated"},
+                           {"share", 0.25}}));
+}
+
 TEST(RenderText, SaysHowMuchMemoryIsMissing) {
   Report report = made_by_hand();
   report.memory.capacity = Bytes(8) * kGib.count();
