@@ -1403,6 +1403,9 @@ class Answers(Case):
         ran = stagecraft("run", FLAGSHIP, *keys, "--quiet")
         self.assertNotIn("overlap.expert", ran.stdout + ran.stderr)
         self.assertIn("iteration", ran.stdout)
+        imported = ["import", "deepspeed", str(SOURCE / "tests/data/deepspeed/ds_config_fp16_z1.json"), "--gpus", "8"]
+        self.assertIn("warning", stagecraft(*imported).stderr)
+        self.assertEqual("", stagecraft(*imported, "--quiet").stderr)
 
     def test_verbose_adds_to_the_answer(self):
         short, long = stagecraft("run", PIPELINE).stdout, stagecraft("run", PIPELINE, "--verbose").stdout

@@ -119,8 +119,10 @@ void print_diagnostics(const std::vector<Diagnostic>& all, const Arguments& argu
     session.out << render_json(diagnostics) << '\n';
     return;
   }
+  const bool quiet = arguments.has("quiet");
   const bool excerpts = session.err_is_terminal || arguments.has("verbose");
   for (const Diagnostic& diagnostic : diagnostics) {
+    if (quiet && diagnostic.severity == Severity::kWarning) continue;
     session.err << render(diagnostic, excerpts ? source_line(diagnostic.where) : std::string()) << '\n';
   }
   if (errors > 0) {
@@ -130,7 +132,6 @@ void print_diagnostics(const std::vector<Diagnostic>& all, const Arguments& argu
 
 void print_warnings(const std::vector<Diagnostic>& diagnostics, const Arguments& arguments,
                     Session& session) {
-  if (arguments.has("quiet")) return;
   std::vector<Diagnostic> warnings;
   std::ranges::copy_if(diagnostics, std::back_inserter(warnings),
                        [](const Diagnostic& d) { return d.severity == Severity::kWarning; });

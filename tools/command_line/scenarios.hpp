@@ -48,10 +48,10 @@ template <typename Outcome>
 
 // Errors as the session wants them: located text with source lines on standard error, or one JSON line on
 // standard output. Text ends with the number of errors and, where it is given, their outcome. A warning that
-// several loads report is printed once.
+// several loads report is printed once, with --quiet never.
 void print_diagnostics(const std::vector<Diagnostic>& diagnostics, const Arguments& arguments,
                        Session& session, std::string_view outcome = {});
-// The warnings among them; none with --quiet.
+// The warnings among them.
 void print_warnings(const std::vector<Diagnostic>& diagnostics, const Arguments& arguments, Session& session);
 
 }  // namespace stagecraft
