@@ -95,6 +95,7 @@ constexpr CodeMeaning kMeanings[] = {
     {"no-cluster", "The command needs a cluster, and the scenario has none."},
     {"no-collective", "A run of nccl-tests is of a program whose collective no profile has."},
     {"no-common-root", "Trees of a Slurm topology are not joined."},
+    {"no-data", "The profile has no row near some shapes of GEMMs or attention (`run --strict`)."},
     {"no-default", "None of several Slurm topologies is the default."},
     {"no-device", "A profiler's trace does not name the GPU."},
     {"no-duration", "Slices of a profiler's trace have no duration and count as instants."},

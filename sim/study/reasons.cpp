@@ -135,6 +135,24 @@ std::vector<Diagnostic> reasons_against(const Scenario& scenario, const Report& 
   return reasons;
 }
 
+std::optional<Diagnostic> shapes_without_data(const Scenario& scenario, const Report& report) {
+  std::size_t without = 0;
+  double share = 0;
+  for (const ShapeReport& shape : report.shapes) {
+    if (shape.provenance != Provenance::kAnalytic && shape.provenance != Provenance::kAssumed) continue;
+    ++without;
+    share += shape.share;
+  }
+  if (without == 0) return std::nullopt;
+  return Diagnostic{
+      .code = "no-data",
+      .where = place_of(scenario, "profile"),
+      .path = "profile",
+      .message = fmt::format("no rows near {} of {} shapes of GEMMs and attention, {} of their time", without,
+                             report.shapes.size(), percent(share)),
+      .hint = "--verbose lists them, `stagecraft calibrate plan` what to measure"};
+}
+
 Diagnostic never_ends(const Scenario& scenario) {
   return {.code = kNeverEnds,
           .where = place_of(scenario, "faults"),

@@ -1,6 +1,7 @@
 // Reasons why a result misses its user's demands. A row of a sweep and the JSON of `run` use the same words.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,6 +21,10 @@ namespace stagecraft {
 // are missed, a node died in the iteration (never-ends). Empty where there is none.
 [[nodiscard]] std::vector<Diagnostic> reasons_against(const Scenario& scenario, const Report& report,
                                                       bool must_fit);
+
+// An error (code no-data) where shapes of GEMMs or attention have no row of the profile near them; `run
+// --strict` asks for it.
+[[nodiscard]] std::optional<Diagnostic> shapes_without_data(const Scenario& scenario, const Report& report);
 
 // An error of an iteration in which a node died: it has no time.
 [[nodiscard]] Diagnostic never_ends(const Scenario& scenario);

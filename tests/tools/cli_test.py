@@ -1397,6 +1397,15 @@ class Answers(Case):
         wrong = stagecraft("compare", "job.yaml", "--vary", vary + ",[{kind: dead-nod, node: 0}]", cwd=self.folder)
         self.assertEqual(WRONG_INPUT, wrong.returncode)
 
+    def test_strict_refuses_shapes_without_data(self):
+        self.assertEqual(DONE, stagecraft("run", FLAGSHIP, "--strict").returncode)
+        odd = ["run", FLAGSHIP, "--set", "training.precision=fp32"]  # the A100 has no rows of TF32
+        self.assertEqual(DONE, stagecraft(*odd).returncode)
+        ran = stagecraft(*odd, "--strict", "--json")
+        self.assertEqual(NO, ran.returncode)
+        self.assertEqual(["no-data"], [reason["code"] for reason in json.loads(ran.stdout)["reasons"]])
+        self.assertIn("error: profile: no rows near 17 of 17 shapes", ran.stderr)
+
     def test_quiet_leaves_only_the_answer(self):
         keys = ["--set", "overlap.expert=true"]  # without effect: the model has no experts
         self.assertIn("overlap.expert", stagecraft("run", FLAGSHIP, *keys).stdout)

@@ -80,7 +80,10 @@ int run_command(const Arguments& arguments, Session& session) {
     Report& report = simulation.report;
     const std::optional<Why> why = why_of(scenario, report, arguments, own.data);
     const bool must_fit = arguments.has("require-fit");
-    const std::vector<Diagnostic> reasons = reasons_against(scenario, report, must_fit);
+    std::vector<Diagnostic> reasons = reasons_against(scenario, report, must_fit);
+    const std::optional<Diagnostic> no_data =
+        arguments.has("strict") ? shapes_without_data(scenario, report) : std::nullopt;
+    if (no_data) reasons.push_back(*no_data);
     if (arguments.has("json")) {
       own.out << json_of(report, why, reasons, scenario) << '\n';
     } else {
@@ -90,6 +93,7 @@ int run_command(const Arguments& arguments, Session& session) {
       if (why) own.out << text_of(*why);
     }
     for (const Diagnostic& missed : missed_assertions(scenario, report)) own.err << render(missed) << '\n';
+    if (no_data) own.err << render(*no_data) << '\n';
     if (must_fit && report.memory.verdict() == Verdict::kOutOfMemory)
       say_shortage(report.memory, memory_what_ifs(without_stop(scenario, report), report.memory), own);
     return reasons.empty() ? kDone : kAnswerIsNo;

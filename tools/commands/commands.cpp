@@ -22,6 +22,7 @@ constexpr OptionSpec kForceView = {.name = "force", .help = "replace a file that
 constexpr OptionSpec kRunOptions[] = {
     kSet,
     {.name = "require-fit", .help = "exit 1 when the job does not fit into memory"},
+    {.name = "strict", .help = "exit 1 when the profile has no data near some shapes of GEMMs or attention"},
     {.name = "trace",
      .argument = "FILE",
      .help = "the timeline for Perfetto (.pftrace) or Chrome (.json)",
