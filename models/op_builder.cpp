@@ -149,7 +149,10 @@ void add_weight_gradient(Ops& ops, const GroupedLinear& linear, const Shard& sha
 }
 
 Op batched_gemm(std::string_view name, const GemmShape& shape, const Shard& shard) {
-  return gemm_op(OpKind::kBatchedGemm, name, shape, operands_and_result(shape, shard), shard);
+  const Shard own = sixteen_bit(shard);
+  Op op = gemm_op(OpKind::kBatchedGemm, name, shape, operands_and_result(shape, own), own);
+  if (own.precision != shard.precision) op.precision = own.precision;
+  return op;
 }
 
 Op memory_op(std::string_view name, std::int64_t elements, MemoryPass pass, const Shard& shard) {
