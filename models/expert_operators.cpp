@@ -62,7 +62,7 @@ Op router_choice(MemoryPass pass, const TransformerSpec& model, const Shard& sha
 }
 
 const Elementwise& weight_traffic(const TransformerSpec& model, const Shard& shard) {
-  return fuses_activation(model, shard) ? kExpertWeightTraffic.fused : kExpertWeightTraffic.eager;
+  return kExpertWeightTraffic.of(fuses_activation(model, shard));
 }
 
 Op expert_activation(const Experts& e, MemoryPass pass, MemoryPass weights, const Shard& shard) {
