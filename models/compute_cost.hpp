@@ -43,12 +43,12 @@ struct Cost {
   Provenance provenance = Provenance::kAnalytic;
 };
 
-// `precision` applies to GEMMs without one of their own. throws InternalError for a collective, which
-// topology/ prices; for an empty GEMM or attention core; for a precision without a peak.
 // Rate of a GEMM by the recipe of its scales, over that with one a tensor; nullptr where that is 1.
 [[nodiscard]] const Sourced<double>* recipe_factor(const HardwareProfile& profile, Precision precision,
                                                    const Op& op);
 
+// `precision` applies to GEMMs without one of their own. throws InternalError for a collective, which
+// topology/ prices; for an empty GEMM or attention core; for a precision without a peak.
 [[nodiscard]] Cost compute_cost(const HardwareProfile& profile, Precision precision, const Op& op);
 
 // The share of (peak * scale) that an unbatched GEMM reaches, and by which rule. Exposed for tests and

@@ -27,12 +27,8 @@ struct Elementwise {
 
 struct FusedOrEager {
   Elementwise fused, eager;
-  [[nodiscard]] constexpr const Elementwise& of(const Shard& shard) const {
-    return shard.fused_kernels ? fused : eager;
-  }
-  [[nodiscard]] constexpr const Elementwise& of(const Shard& shard, bool LateFusions::*late) const {
-    return fuses(shard, late) ? fused : eager;
-  }
+  [[nodiscard]] constexpr const Elementwise& of(bool is_fused) const { return is_fused ? fused : eager; }
+  [[nodiscard]] constexpr const Elementwise& of(const Shard& shard) const { return of(shard.fused_kernels); }
 };
 
 inline constexpr MemoryPass kNothing{.bytes = 0, .kernels = 0};

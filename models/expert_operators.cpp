@@ -26,21 +26,19 @@ Fp8Source sent(const Shard& shard) {
 Experts experts_of(const TransformerSpec& model, const Shard& shard) {
   const ExpertWidths w = expert_widths(model, shard.weight_split());
   const TokenRouting r = routing(model, shard);
-  const GroupedLinear up{.name = "expert up",
-                         .experts = w.experts,
-                         .tokens = r.per_expert,
-                         .out = w.up,
-                         .in = model.hidden,
-                         .bias = model.biases,
-                         .input = sent(shard)};
-  const GroupedLinear down{.name = "expert down",
-                           .experts = w.experts,
-                           .tokens = r.per_expert,
-                           .out = model.hidden,
-                           .in = w.ffn,
-                           .bias = model.biases,
-                           .gradient = sent(shard)};
-  return {.widths = w, .routing = r, .up = up, .down = down};
+  const Linear up{.name = "expert up",
+                  .tokens = r.per_expert,
+                  .out = w.up,
+                  .in = model.hidden,
+                  .bias = model.biases,
+                  .input = sent(shard)};
+  const Linear down{.name = "expert down",
+                    .tokens = r.per_expert,
+                    .out = model.hidden,
+                    .in = w.ffn,
+                    .bias = model.biases,
+                    .gradient = sent(shard)};
+  return {.widths = w, .routing = r, .up = {w.experts, up}, .down = {w.experts, down}};
 }
 
 Linear router(const TransformerSpec& model, const Shard& shard) {
@@ -62,7 +60,7 @@ Op router_choice(MemoryPass pass, const TransformerSpec& model, const Shard& sha
 }
 
 const Elementwise& weight_traffic(const TransformerSpec& model, const Shard& shard) {
-  return fuses_activation(model, shard) ? kExpertWeightTraffic.fused : kExpertWeightTraffic.eager;
+  return kExpertWeightTraffic.of(fuses_activation(model, shard));
 }
 
 Op expert_activation(const Experts& e, MemoryPass pass, MemoryPass weights, const Shard& shard) {

@@ -59,8 +59,8 @@ void add_up_forward(Ops& ops, const FeedForward& block, const Linear& up, const 
 }  // namespace
 
 const Elementwise& activation_traffic(const TransformerSpec& model, const Shard& shard) {
-  if (model.activation == Activation::kSwiglu) return kSwigluTraffic.of(shard, &LateFusions::swiglu);
-  return (model.biases ? kBiasGeluTraffic : kGeluTraffic).of(shard);
+  const FusedOrEager& gelu = model.biases ? kBiasGeluTraffic : kGeluTraffic;
+  return (model.activation == Activation::kSwiglu ? kSwigluTraffic : gelu).of(fuses_activation(model, shard));
 }
 
 FeedForward dense_feed_forward(const TransformerSpec& model, const Shard& shard) {

@@ -55,12 +55,6 @@ void add_largest_of_ranks(Ops& ops) {
   ops.back().with_another = true;
 }
 
-// Weights in a pass of torchao: cast anew, unless they are kept in fp8.
-void add_weight_cast_of_pass(Ops& ops, const CastWeights& weights, const Shard& shard) {
-  add_from_sixteen_bit(ops, "fp8 weight cast", weights.count, 1, Fp8Source::kSixteenBit, shard);
-  if (weights.split && shard.tensor > 1) add_largest_of_ranks(ops);
-}
-
 }  // namespace
 
 bool norm_writes_fp8(const Shard& shard) {
@@ -103,15 +97,16 @@ void add_local_cast(Ops& ops, std::int64_t elements, Fp8Source source, const Sha
 // for it, and otherwise once a step.
 void add_weight_cast(Ops& ops, const CastWeights& weights, const Shard& shard) {
   if (shard.precision != Precision::kFp8) return;
+  constexpr std::string_view kName = "fp8 weight cast";
   const bool each_pass = shard.fp8_recipe == Fp8Recipe::kTorchao;
   if (shard.fp8_parameters) {
     if (weights.backward && transposes(shard) && (shard.gathered_weights || each_pass))
-      add(ops, "fp8 weight cast", weights.count, kTransposedCopy, shard);
+      add(ops, kName, weights.count, kTransposedCopy, shard);
   } else if (each_pass) {
-    add_weight_cast_of_pass(ops, weights, shard);
+    add_from_sixteen_bit(ops, kName, weights.count, 1, Fp8Source::kSixteenBit, shard);
+    if (weights.split && shard.tensor > 1) add_largest_of_ranks(ops);
   } else if (shard.gathered_weights && !weights.backward) {
-    add_from_sixteen_bit(ops, "fp8 weight cast", weights.count, layouts(shard), Fp8Source::kSixteenBit,
-                         shard);
+    add_from_sixteen_bit(ops, kName, weights.count, layouts(shard), Fp8Source::kSixteenBit, shard);
   }
 }
 

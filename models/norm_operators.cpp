@@ -8,8 +8,8 @@ namespace stagecraft {
 namespace {
 
 const Elementwise& norm_traffic(const TransformerSpec& model, const Shard& shard) {
-  if (model.normalization == Normalization::kLayerNorm) return kLayerNormTraffic.of(shard);
-  return kRmsNormTraffic.of(shard, &LateFusions::rms_norm);
+  const bool layer_norm = model.normalization == Normalization::kLayerNorm;
+  return (layer_norm ? kLayerNormTraffic : kRmsNormTraffic).of(fuses_norm(model, shard));
 }
 
 }  // namespace

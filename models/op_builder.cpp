@@ -32,16 +32,6 @@ Group group_of(const GroupedLinear& linear) {
   return {.op = OpKind::kGroupedGemm, .count = linear.experts};
 }
 
-Linear member_of(const GroupedLinear& linear) {
-  return {.name = linear.name,
-          .tokens = linear.tokens,
-          .out = linear.out,
-          .in = linear.in,
-          .bias = linear.bias,
-          .input = linear.input,
-          .gradient = linear.gradient};
-}
-
 CastWeights cast_of(Group group, const Linear& linear, bool backward) {
   return {.count = group.count * linear.in * linear.out,
           .backward = backward,
@@ -84,12 +74,12 @@ void weight_gradient(Ops& ops, Group group, const Linear& linear, const Shard& s
   }
 }
 
-// A pass of one weight, in the precision that it runs in.
+// A pass in the precision that it runs in.
 template <class Pass>
-void add_pass(Ops& ops, const Linear& linear, const Shard& shard, const Pass& pass) {
+void add_pass(Ops& ops, Group group, const Linear& linear, const Shard& shard, const Pass& pass) {
   const Shard own = linear.sixteen_bit ? sixteen_bit(shard) : shard;
   const std::size_t first = ops.size();
-  pass(ops, Group{.op = OpKind::kGemm}, linear, own);
+  pass(ops, group, linear, own);
   if (own.precision == shard.precision) return;
   for (std::size_t i = first; i < ops.size(); ++i) ops[i].precision = own.precision;
 }
@@ -125,31 +115,34 @@ std::int64_t operand_bytes(Precision precision) {
 }
 
 void add_forward(Ops& ops, const Linear& linear, const Shard& shard) {
-  add_pass(ops, linear, shard, forward);
+  add_pass(ops, {}, linear, shard, forward);
 }
 
 void add_input_gradient(Ops& ops, const Linear& linear, const Shard& shard) {
-  add_pass(ops, linear, shard, input_gradient);
+  add_pass(ops, {}, linear, shard, input_gradient);
 }
 
 void add_weight_gradient(Ops& ops, const Linear& linear, const Shard& shard) {
-  add_pass(ops, linear, shard, weight_gradient);
+  add_pass(ops, {}, linear, shard, weight_gradient);
 }
 
 void add_forward(Ops& ops, const GroupedLinear& linear, const Shard& shard) {
-  forward(ops, group_of(linear), member_of(linear), shard);
+  add_pass(ops, group_of(linear), linear.each, shard, forward);
 }
 
 void add_input_gradient(Ops& ops, const GroupedLinear& linear, const Shard& shard) {
-  input_gradient(ops, group_of(linear), member_of(linear), shard);
+  add_pass(ops, group_of(linear), linear.each, shard, input_gradient);
 }
 
 void add_weight_gradient(Ops& ops, const GroupedLinear& linear, const Shard& shard) {
-  weight_gradient(ops, group_of(linear), member_of(linear), shard);
+  add_pass(ops, group_of(linear), linear.each, shard, weight_gradient);
 }
 
 Op batched_gemm(std::string_view name, const GemmShape& shape, const Shard& shard) {
-  return gemm_op(OpKind::kBatchedGemm, name, shape, operands_and_result(shape, shard), shard);
+  const Shard own = sixteen_bit(shard);
+  Op op = gemm_op(OpKind::kBatchedGemm, name, shape, operands_and_result(shape, own), own);
+  if (own.precision != shard.precision) op.precision = own.precision;
+  return op;
 }
 
 Op memory_op(std::string_view name, std::int64_t elements, MemoryPass pass, const Shard& shard) {

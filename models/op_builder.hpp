@@ -50,12 +50,10 @@ void add_forward(Ops& ops, const Linear& linear, const Shard& shard);
 void add_input_gradient(Ops& ops, const Linear& linear, const Shard& shard);
 void add_weight_gradient(Ops& ops, const Linear& linear, const Shard& shard);
 
-// The weights [out, in] of `experts` experts, each applied to `tokens` rows of its own, in one kernel.
+// Weights of several experts, each applied to rows of its own, in one kernel.
 struct GroupedLinear {
-  std::string_view name;
-  std::int64_t experts = 0, tokens = 0, out = 0, in = 0;
-  bool bias = false;
-  Fp8Source input = Fp8Source::kSixteenBit, gradient = Fp8Source::kSixteenBit;
+  std::int64_t experts = 0;
+  Linear each;
 };
 
 // The passes of `experts` linear layers, in shapes and bytes `experts` times those of one.
@@ -63,6 +61,9 @@ void add_forward(Ops& ops, const GroupedLinear& linear, const Shard& shard);
 void add_input_gradient(Ops& ops, const GroupedLinear& linear, const Shard& shard);
 void add_weight_gradient(Ops& ops, const GroupedLinear& linear, const Shard& shard);
 
+// Products of the attention core stay in 16 bit under fp8.
+//   source  NVIDIA/TransformerEngine, transformer_engine/common/recipe: fp8_dpa is off by default; torchao converts
+//           linear layers alone.
 [[nodiscard]] Op batched_gemm(std::string_view name, const GemmShape& shape, const Shard& shard);
 
 // Traffic of one pass over one element at 16 bit, and how many kernels share it. No kernels: the pass does

@@ -25,6 +25,10 @@ void add_head_transposition(Ops& ops, const TransformerSpec& model, const Shard&
   add_transpose(ops, "head transposition", shard.tokens() * widths(model, shard.tensor).output, shard);
 }
 
+const Elementwise& rope_traffic(const Shard& shard) {
+  return kRopeTraffic.of(fuses(shard, &LateFusions::rope));
+}
+
 // Grouped heads.
 
 Linear qkv(const TransformerSpec& model, const Shard& shard) {
@@ -69,7 +73,7 @@ void add_head_norms_and_rope(Ops& ops, const TransformerSpec& model, const Shard
     add_norm_forward(ops, query_norm(model, shard), model, shard);
     add_norm_forward(ops, key_norm(model, shard), model, shard);
   }
-  add_rope(ops, kRopeTraffic.of(shard, &LateFusions::rope).forward, model, shard);
+  add_rope(ops, rope_traffic(shard).forward, model, shard);
 }
 
 void add_grouped_forward(Ops& ops, const TransformerSpec& model, const Shard& shard) {
@@ -79,7 +83,7 @@ void add_grouped_forward(Ops& ops, const TransformerSpec& model, const Shard& sh
 }
 
 void add_grouped_input_gradient(Ops& ops, const TransformerSpec& model, const Shard& shard) {
-  add_rope(ops, kRopeTraffic.of(shard, &LateFusions::rope).backward, model, shard);
+  add_rope(ops, rope_traffic(shard).backward, model, shard);
   if (model.qk_norm) {
     add_norm_backward(ops, key_norm(model, shard), model, shard, Residual::kNone);
     add_norm_backward(ops, query_norm(model, shard), model, shard, Residual::kNone);
@@ -172,8 +176,7 @@ void add_latent_input_gradient(Ops& ops, const TransformerSpec& model, const Sha
   const std::int64_t keys = shard.tokens() * widths(model, shard.tensor).key_value;
   add_split(ops, model, shard);
   add_memory(ops, "key concatenation", keys, kConcatenationTraffic.of(shard).backward, shard);
-  add_memory(ops, "rope", rotated_elements(model, shard), kRopeTraffic.of(shard, &LateFusions::rope).backward,
-             shard);
+  add_memory(ops, "rope", rotated_elements(model, shard), rope_traffic(shard).backward, shard);
   add_gather(ops,
              {.name = "kv input gather",
               .what = GatherOf::kInputAgain,
@@ -260,8 +263,7 @@ void add_latent_up_forward(Ops& ops, const TransformerSpec& model, const Shard& 
               .beside = beside_next_gemm(shard)},
              shard);
   add_forward(ops, linear.kv_up, shard);
-  add_memory(ops, "rope", rotated_elements(model, shard), kRopeTraffic.of(shard, &LateFusions::rope).forward,
-             shard);
+  add_memory(ops, "rope", rotated_elements(model, shard), rope_traffic(shard).forward, shard);
   add_memory(ops, "key concatenation", keys, kConcatenationTraffic.of(shard).forward, shard);
   add_split(ops, model, shard);
 }

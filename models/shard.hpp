@@ -204,6 +204,12 @@ struct Shard {
   [[nodiscard]] bool recomputes(RecomputeModule module) const {
     return recompute == Recompute::kSelective && modules.has(module);
   }
+  // The shard of layers that full recompute repeats, or leaves alone: it may repeat some of them only.
+  [[nodiscard]] Shard of_layers(bool recomputed) const {
+    Shard shard = *this;
+    if (!recomputed && recompute == Recompute::kFull) shard.recompute = Recompute::kNone;
+    return shard;
+  }
   // Inputs of column-parallel GEMMs stay as sequence parallelism gathered them: not gathered in chunks, nor
   // made again from a norm's input.
   [[nodiscard]] bool keeps_gathered() const {

@@ -24,15 +24,24 @@
 namespace stagecraft {
 namespace {
 
+// "fp32, fp16, bf16"
+std::string precisions_of(const HardwareProfile& profile) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < std::size(kPrecisionNames); ++i)
+    if (profile.supports(static_cast<Precision>(i))) names.emplace_back(kPrecisionNames[i]);
+  return join(names, ", ");
+}
+
 void check_precision(const Scenario& scenario, Diagnostics& diagnostics) {
   const std::string_view precision = kPrecisionNames[static_cast<std::size_t>(scenario.training.precision)];
   for (const HardwareProfile* profile : profiles_of(scenario)) {
     if (profile->supports(scenario.training.precision)) continue;
-    diagnostics.error({.code = "not-supported-by-device",
-                       .where = place_of(scenario, "training.precision"),
-                       .path = "training.precision",
-                       .message = profile->device.name + " has no " + std::string(precision) + " mode",
-                       .hint = "bf16 and fp16 are there, or name the profile of another device"});
+    diagnostics.error(
+        {.code = "not-supported-by-device",
+         .where = place_of(scenario, "training.precision"),
+         .path = "training.precision",
+         .message = profile->device.name + " has no " + std::string(precision) + " mode",
+         .hint = precisions_of(*profile) + " are there, or name the profile of another device"});
   }
 }
 

@@ -9,7 +9,8 @@
 
 namespace stagecraft {
 
-std::optional<std::string> word_on_crowded_messages(const Program& program, const Timeline& timeline) {
+std::optional<std::string> word_on_crowded_messages(const Program& program, const Timeline& timeline,
+                                                    int ranks) {
   if (!program.flows.empty()) return std::nullopt;
   IdVector<LabelId, bool> is_message;
   for (const Label& label : program.labels) {
@@ -32,7 +33,7 @@ std::optional<std::string> word_on_crowded_messages(const Program& program, cons
         return fmt::format(
             "network: messages of {} from pipeline rank {} are under way to the same rank at once, each at "
             "full speed; on one link they take longer: try `network: flow`",
-            human(program.duration[task]), program.resources[ResourceId(r)].rank);
+            human(program.duration[task]), program.resources[ResourceId(r)].rank % ranks);
       before = {.resource = r, .end = timeline.end[task]};
     }
   }

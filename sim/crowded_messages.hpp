@@ -12,8 +12,9 @@
 
 namespace stagecraft {
 
-// nullopt where no two are, and on shared links. requires `timeline` of `program`.
+// nullopt where no two are, and on shared links. `ranks`: of the pipeline, of which the program may have copies.
+//   requires  `timeline` of `program`.
 [[nodiscard]] std::optional<std::string> word_on_crowded_messages(const Program& program,
-                                                                  const Timeline& timeline);
+                                                                  const Timeline& timeline, int ranks);
 
 }  // namespace stagecraft

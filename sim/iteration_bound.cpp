@@ -1,7 +1,6 @@
 #include "sim/iteration_bound.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 namespace stagecraft {

@@ -26,11 +26,9 @@ std::optional<FusedPairRule> pair_rule(const Scenario& scenario) {
   if (!neighbours && !runs_fused_pairs(scenario)) return std::nullopt;
   FusedPairRule rule{.neighbours = neighbours, .expert_overlap = scenario.options.expert_overlap};
   if (!neighbours) rule.share = scenario.schedule.fused_share;
-  if (scenario.profile) {
-    for (const HardwareProfile* profile : profiles_of(scenario)) {
-      rule.slowdown = std::max(rule.slowdown, profile->gradient_overlap_slowdown.value);
-      rule.tensor_overlap = std::min(rule.tensor_overlap, profile->tensor_overlap.value);
-    }
+  for (const HardwareProfile* profile : profiles_of(scenario)) {
+    rule.slowdown = std::max(rule.slowdown, profile->gradient_overlap_slowdown.value);
+    rule.tensor_overlap = std::min(rule.tensor_overlap, profile->tensor_overlap.value);
   }
   return rule;
 }

@@ -295,7 +295,8 @@ Report make_report(const Scenario& scenario, const Simulation& simulation, Memor
     report.warnings.push_back(std::move(*word));
   for (auto* const word_on : {word_on_even_routing, word_on_ideal_fabric})
     if (auto word = word_on(scenario)) report.warnings.push_back(std::move(*word));
-  if (auto word = word_on_crowded_messages(simulation.program, simulation.timeline))
+  if (auto word = word_on_crowded_messages(simulation.program, simulation.timeline,
+                                           simulation.prepared.plan.pipeline))
     report.warnings.push_back(std::move(*word));
   if (report.mfu() > 1 || report.hfu() > 1)
     report.warnings.emplace_back(

@@ -6,7 +6,7 @@
 //
 //   passes, end   of a rank: the prices of the slowest kind among its GPUs, the first of equals
 //   messages      the slower of both ends
-//   offload       what the kind with the longest passes copies and waits for
+//   offload       each figure as the worst of the kinds has it
 //   memory        every device is asked to hold what the smallest one can
 #pragma once
 

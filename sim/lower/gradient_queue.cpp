@@ -15,16 +15,11 @@ LayerKind kind_of(const TransformerSpec& model, const StageUnit& unit) {
   return unit.kind == UnitKind::kMtp ? model.mtp_kind() : unit.layer;
 }
 
-Shard without_full_recompute(Shard shard) {
-  if (shard.recompute == Recompute::kFull) shard.recompute = Recompute::kNone;
-  return shard;
-}
-
 // Tensors that a unit keeps from its forward to its backward.
 Bytes kept(const TransformerSpec& model, const Shard& shard, const StageUnit& unit) {
   if (!is_layer(unit)) return Bytes(0);
   if (unit.recomputed) return boundary_activation(model, shard);
-  return total(layer_tensors(model, without_full_recompute(shard), kind_of(model, unit)));
+  return total(layer_tensors(model, shard.of_layers(false), kind_of(model, unit)));
 }
 
 // Further tensors that its backward holds.
@@ -32,7 +27,7 @@ Bytes working(const TransformerSpec& model, const Shard& shard, const StageUnit&
   if (unit.kind == UnitKind::kHead)
     return head_activation(model, shard) + head_transient(model, shard).backward;
   if (!is_layer(unit)) return Bytes(0);
-  const Shard plain = without_full_recompute(shard);
+  const Shard plain = shard.of_layers(false);
   const LayerTransient layer = layer_transient(model, plain, kind_of(model, unit));
   const Bytes again =
       unit.recomputed ? total(layer_tensors(model, plain, kind_of(model, unit))) - kept(model, shard, unit)

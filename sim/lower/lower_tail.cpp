@@ -86,11 +86,7 @@ void Lowering::add_tied_embedding(std::vector<Handle>& ends) {
   const std::pair ranks{0, places_.rank_of(prices_.second_embedding.value_or(places_.stages() - 1))};
   std::vector<Handle> both;
   for (int r = 0; r < options_.replicas; ++r) {
-    for (const int rank : {ranks.first, ranks.second}) {
-      const RankTasks& tasks = tasks_of(r, rank);
-      both.push_back(*tasks.last_compute);
-      if (tasks.last_data) both.push_back(*tasks.last_data);
-    }
+    for (const int rank : {ranks.first, ranks.second}) tasks_of(r, rank).add_ends(both);
   }
   const Handle start = join(both);
   add_pair(ranks, steps_of(price, BesideTask::kEmbeddingSum), start, ends);
@@ -152,8 +148,8 @@ void Lowering::step_post_validated() {
     for (int rank = 0; rank < schedule_.shape.ranks; ++rank) {
       const RankPrice& price = prices_.ranks[static_cast<std::size_t>(rank)];
       RankTasks& tasks = tasks_of(r, rank);
-      std::vector<Handle> known = {*tasks.last_compute};
-      if (tasks.last_data) known.push_back(*tasks.last_data);
+      std::vector<Handle> known;
+      tasks.add_ends(known);
       if (heard) known.push_back(*heard);
       Handle norm = join(known);
       if (price.partial_norm.total() > Duration::zero()) {
@@ -182,10 +178,7 @@ void Lowering::end_iteration(int iteration) {
   std::vector<Handle> ends;
   add_copies(ends);
   add_tied_embedding(ends);
-  for (const RankTasks& tasks : ranks_) {
-    ends.push_back(*tasks.last_compute);
-    if (tasks.last_data) ends.push_back(*tasks.last_data);
-  }
+  for (const RankTasks& tasks : ranks_) tasks.add_ends(ends);
   const bool last = iteration + 1 == options_.iterations;
   if (options_.step == StepRule::kBarrier) step_behind_barrier(ends);
   if (options_.step == StepRule::kPostValidated) step_post_validated();
@@ -204,10 +197,7 @@ void Lowering::end_iteration(int iteration) {
   }
   if (options_.iterations == 1) return;
   ends.clear();
-  for (const RankTasks& tasks : ranks_) {
-    ends.push_back(*tasks.last_compute);
-    if (tasks.last_data) ends.push_back(*tasks.last_data);
-  }
+  for (const RankTasks& tasks : ranks_) tasks.add_ends(ends);
   const Handle end = builder_.add_task(joints_, Duration::zero(), iteration_label_, iteration);
   for (const Handle handle : ends) builder_.add_dependency(handle, end);
 }

@@ -97,6 +97,12 @@ class Lowering {
     std::optional<Handle> step{};     // optimizer step of the previous iteration
     bool owes_step = false;           // that step has not run yet (PipeDream-2BW)
     std::optional<Handle> reduced{};  // the gradient reduction that it waits for
+
+    // The last tasks of compute and data so far.
+    void add_ends(std::vector<Handle>& ends) const {
+      ends.push_back(*last_compute);
+      if (last_data) ends.push_back(*last_data);
+    }
   };
 
   // Other ranks wait for these: a forward's output or a backward's input gradient has arrived.

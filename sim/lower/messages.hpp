@@ -3,8 +3,6 @@
 
 #include <array>
 #include <cstddef>
-#include <cstdint>
-#include <initializer_list>
 #include <map>
 #include <tuple>
 #include <unordered_map>

@@ -40,8 +40,7 @@ class StageSum {
  public:
   StageSum(const TransformerSpec& model, const Shard& shard, const StageContent& content,
            const PassHabits& habits)
-      : model_(model), shard_(shard), plain_(shard), content_(content), habits_(habits) {
-    if (shard.recompute == Recompute::kFull) plain_.recompute = Recompute::kNone;
+      : model_(model), shard_(shard), plain_(shard.of_layers(false)), content_(content), habits_(habits) {
     // A recompute pass restores all tensors, as if nothing was recomputed.
     for (const LayerKind kind : {LayerKind::kDense, LayerKind::kExperts}) {
       const std::int64_t layers = content.layers_of(kind);
@@ -138,7 +137,7 @@ class StageSum {
 
   // Kept of a prediction beside its layer and its head.
   SavedTensors prediction_tensors() const {
-    return mtp_tensors(model_, habits_.recomputed_mtp ? shard_ : plain_);
+    return mtp_tensors(model_, shard_.of_layers(habits_.recomputed_mtp));
   }
 
   // Of this stage, one for each token that is predicted.
@@ -250,7 +249,7 @@ class StageSum {
 
   const TransformerSpec& model_;
   const Shard& shard_;
-  Shard plain_;  // the same shard without full recompute
+  const Shard plain_;  // of layers that are not repeated
   const StageContent& content_;
   const PassHabits habits_;
   std::vector<LayerCount> counts_;

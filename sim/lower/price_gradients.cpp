@@ -97,12 +97,6 @@ const std::vector<PlacedGroup>& GradientPricing::groups(int rank, RankGroup grou
   return at->second;
 }
 
-// Reduce-scatter of `gradients` bytes over the ranks that share the shards.
-PassPrice GradientPricing::scatter(int rank, const Sharing& sharing, Bytes gradients,
-                                   const CollectivePieces& pieces) {
-  return over_shards(rank, sharing, CollectiveKind::kReduceScatter, gradients, pieces);
-}
-
 // All-reduce of one shard's gradients over its replicas; free where the shard has one replica.
 PassPrice GradientPricing::replicate(int rank, const Sharing& sharing, Bytes gradients) {
   if (sharing.shards_n == sharing.ranks) return {};
@@ -138,14 +132,9 @@ PassPrice GradientPricing::reduce(int rank, const Sharing& sharing, std::int64_t
   if (request_.parallelism.zero_stage == 0)
     return group_price(network_, groups(rank, sharing.replicas),
                        {CollectiveKind::kAllReduce, size, Category::kDataComm});
-  PassPrice price = scatter(rank, sharing, size);
+  PassPrice price = over_shards(rank, sharing, CollectiveKind::kReduceScatter, size);
   price.add(replicate(rank, sharing, size));
   return price;
-}
-
-PassPrice GradientPricing::gather(int rank, const Sharing& sharing, Bytes weights,
-                                  const CollectivePieces& pieces) {
-  return over_shards(rank, sharing, CollectiveKind::kAllGather, weights, pieces);
 }
 
 PassPrice GradientPricing::over_shards(int rank, const Sharing& sharing, CollectiveKind kind, Bytes size,
@@ -170,7 +159,8 @@ std::vector<PassPrice> GradientPricing::price_buckets(int rank, int stage, bool 
     if (gathers) std::ranges::reverse(sizes);
     for (const std::int64_t here : sizes) {
       const double part = static_cast<double>(here) / static_cast<double>(parameters);
-      buckets.push_back(gathers ? gather(rank, sharing, to_bytes(static_cast<double>(weights) * part))
+      buckets.push_back(gathers ? over_shards(rank, sharing, CollectiveKind::kAllGather,
+                                              to_bytes(static_cast<double>(weights) * part))
                                 : reduce(rank, sharing, here));
     }
     return buckets;
@@ -209,11 +199,12 @@ void GradientPricing::price_units(HeldStage held, StagePrice& price) {
                   .copies = (network_.profile.host.launch.value + request_.options.piece_overhead) *
                             sharing.shards_n};
       }
-      unit.reduce.add(scatter(rank, sharing, gradients, pieces));
+      unit.reduce.add(over_shards(rank, sharing, CollectiveKind::kReduceScatter, gradients, pieces));
       const bool beside = sharing.shards_n > 1 && on_links_apart(rank, sharing);
       (beside ? unit.replicate : unit.reduce).add(replicate(rank, sharing, gradients));
       if (request_.parallelism.zero_stage >= 3)
-        unit.gather.add(gather(rank, sharing, Bytes(count(weights)), pieces));
+        unit.gather.add(
+            over_shards(rank, sharing, CollectiveKind::kAllGather, Bytes(count(weights)), pieces));
     }
   }
   if (!any) price.units.clear();

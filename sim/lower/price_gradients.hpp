@@ -66,15 +66,12 @@ class GradientPricing {
   [[nodiscard]] const std::vector<PlacedGroup>& groups(int rank, RankGroup group);
   [[nodiscard]] PassPrice reduce(int rank, const Sharing& sharing, std::int64_t parameters);
   [[nodiscard]] Bytes gradients_of(std::int64_t parameters) const;
+  // A reduce-scatter or an all-gather over the ranks that share the shards.
   [[nodiscard]] PassPrice over_shards(int rank, const Sharing& sharing, CollectiveKind kind, Bytes size,
-                                      const CollectivePieces& pieces);
-  [[nodiscard]] PassPrice scatter(int rank, const Sharing& sharing, Bytes gradients,
-                                  const CollectivePieces& pieces = {});
+                                      const CollectivePieces& pieces = {});
   [[nodiscard]] PassPrice replicate(int rank, const Sharing& sharing, Bytes gradients);
   // Do the shards of a copy stay in a node, and their replicas on other nodes?
   [[nodiscard]] bool on_links_apart(int rank, const Sharing& sharing);
-  [[nodiscard]] PassPrice gather(int rank, const Sharing& sharing, Bytes weights,
-                                 const CollectivePieces& pieces = {});
   [[nodiscard]] std::vector<PassPrice> price_buckets(int rank, int stage, bool gathers);
   [[nodiscard]] PassPrice price_tied_embedding() const;
   [[nodiscard]] PassPrice price_copies(int stage) const;

@@ -6,7 +6,6 @@
 
 #include "base/check.hpp"
 #include "sim/lower/price_operators.hpp"
-#include "sim/lower/stage_operators.hpp"
 
 namespace stagecraft {
 namespace {
@@ -97,7 +96,8 @@ StagePricing::StagePricing(const TransformerSpec& model, const Network& network,
 // layers of the decoder.
 StagePrice StagePricing::price_mtp(const PiecePrices& pieces, const LayerGroups& groups) const {
   const bool repeated = request_.training.recompute.repeats_mtp();
-  StagePrice price = price_operators(mtp_operators(model_, shard_, repeated), network_, shard_, groups);
+  StagePrice price =
+      price_operators(mtp_operators(model_, shard_.of_layers(repeated)), network_, shard_, groups);
   add(price, pieces.of({.layer = model_.mtp_kind(), .recomputed = repeated}), 1);
   return price;
 }
@@ -109,9 +109,9 @@ PiecePrices StagePricing::price_pieces(const LayerGroups& groups) const {
   for (const LayerKind kind : {LayerKind::kDense, LayerKind::kExperts}) {
     if (model_.layers_of(kind) == 0) continue;
     const auto i = static_cast<std::size_t>(kind);
-    pieces.layer[i] = priced(layer_operators(model_, shard_, kind, false));
+    pieces.layer[i] = priced(layer_operators(model_, shard_.of_layers(false), kind));
     if (shard_.recompute == Recompute::kFull)
-      pieces.recomputed[i] = priced(layer_operators(model_, shard_, kind, true));
+      pieces.recomputed[i] = priced(layer_operators(model_, shard_, kind));
   }
   if (model_.mtp_layers > 0) pieces.mtp = price_mtp(pieces, groups);
   return pieces;

@@ -4,7 +4,7 @@
 //   activations  x A are written while a forward runs and read while a backward does
 //   weights      x W bytes (of the rank's shard under ZeRO 3) are read for each forward and each backward
 //                a pass waits for what its copies take longer than it does (category other); reads of a
-//                backward add up, and both passes of a split one wait in proportion
+//                backward add up, and both passes of a split one last half of the whole each where they can
 //   optimizer    x P/N parameters are stepped on the host: gradients go down, 28 bytes per parameter pass the
 //                host's memory (fp32 gradient, master weight and two moments read, three written; 12 + 4 m
 //                where a moment takes m bytes), 16-bit weights come up, one after the other. The GPU steps

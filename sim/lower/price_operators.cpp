@@ -46,14 +46,11 @@ Duration software_overhead(const Network& network, const LayerGroups& groups, co
 class PassPricing {
  public:
   PassPricing(const Ops& ops, const Network& network, const Shard& shard, const LayerGroups& groups)
-      : ops_(ops), network_(network), groups_(groups), room_(ops.size()) {
+      : ops_(ops), network_(network), groups_(groups) {
     for (const Op& op : ops) {
-      times_.push_back(op.kind == OpKind::kCollective ? collective(op)
-                                                      : compute_cost(network.profile, shard.precision, op));
-    }
-    for (std::size_t i = 0; i < ops.size(); ++i) {
-      if (ops[i].kind == OpKind::kCollective) continue;
-      room_[i] = times_[i].time;
+      const bool compute = op.kind != OpKind::kCollective;
+      times_.push_back(compute ? compute_cost(network.profile, shard.precision, op) : collective(op));
+      room_.push_back(compute ? times_.back().time : Duration::zero());
     }
   }
 
@@ -205,7 +202,7 @@ class PassPricing {
   const Network& network_;
   const LayerGroups& groups_;
   std::vector<Cost> times_;
-  std::vector<Duration> room_;  // compute time of each operator that hides nothing yet
+  std::vector<Duration> room_;  // [operator]: its compute time that hides nothing yet
   PassExchanges exchanges_;
 };
 

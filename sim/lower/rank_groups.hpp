@@ -16,9 +16,6 @@
 
 namespace stagecraft {
 
-struct PlacementMemo;
-class CollectiveMemo;
-
 // What a job runs on, and what beside its plan decides the prices there.
 struct Network {
   const Cluster& cluster;

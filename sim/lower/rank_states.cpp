@@ -1,7 +1,6 @@
 #include "sim/lower/rank_states.hpp"
 
 #include <algorithm>
-#include <array>
 #include <span>
 #include <string>
 #include <string_view>
@@ -295,7 +294,7 @@ Bytes RankStates::large_copies() const {
   const MatricesOfUnits matrices(model_, plain);
   Bytes sum{};
   for (const StageUnit& unit : units_) {
-    if (unit.kind == UnitKind::kEmbedding || unit.kind == UnitKind::kHead) {
+    if (is_root(unit)) {
       sum += copy_of(unit.reduced.dense);
       continue;
     }

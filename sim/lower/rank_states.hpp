@@ -59,7 +59,6 @@ class RankStates {
   // Do 16-bit gradients of one micro-batch lie beside those that are accumulated in fp32?
   bool accumulates_apart() const;
   int zero() const { return request_.job.parallelism.zero_stage; }
-  const StageContent& content(int stage) const { return plan_.stages[static_cast<std::size_t>(stage)]; }
   ParameterShare weights() const;  // bytes
   ParameterShare weights_of(const StageUnit& unit) const;
   std::vector<std::int64_t> gathers() const;

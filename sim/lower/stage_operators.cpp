@@ -2,24 +2,6 @@
 
 namespace stagecraft {
 
-namespace {
-
-// The shard for layers that full recompute does not repeat.
-Shard left_alone(Shard shard, bool recomputed) {
-  if (!recomputed && shard.recompute == Recompute::kFull) shard.recompute = Recompute::kNone;
-  return shard;
-}
-
-}  // namespace
-
-LayerOps layer_operators(const TransformerSpec& model, const Shard& shard, LayerKind kind, bool recomputed) {
-  return layer_operators(model, left_alone(shard, recomputed), kind);
-}
-
-LayerOps mtp_operators(const TransformerSpec& model, const Shard& shard, bool recomputed) {
-  return mtp_operators(model, left_alone(shard, recomputed));
-}
-
 std::vector<CountedOps> stage_operators(const TransformerSpec& model, const PricingRequest& request,
                                         const StageContent& content) {
   const Shard shard = shard_of(request);
@@ -35,7 +17,7 @@ std::vector<CountedOps> stage_operators(const TransformerSpec& model, const Pric
         all.push_back({.layer = kind,
                        .recomputed = recomputed,
                        .times = times,
-                       .ops = layer_operators(model, shard, kind, recomputed)});
+                       .ops = layer_operators(model, shard.of_layers(recomputed), kind)});
     }
   }
   if (content.embedding)
@@ -43,7 +25,7 @@ std::vector<CountedOps> stage_operators(const TransformerSpec& model, const Pric
   if (content.mtp_layers > 0)
     all.push_back({.unit = UnitKind::kMtp,
                    .times = content.mtp_layers,
-                   .ops = mtp_operators(model, shard, inner_again)});
+                   .ops = mtp_operators(model, shard.of_layers(inner_again))});
   if (content.head)
     all.push_back(
         {.unit = UnitKind::kHead, .times = model.heads_of_tokens(), .ops = head_operators(model, shard)});

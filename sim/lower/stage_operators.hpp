@@ -13,12 +13,6 @@
 
 namespace stagecraft {
 
-// Operators of one layer, repeated by full recompute or not.
-[[nodiscard]] LayerOps layer_operators(const TransformerSpec& model, const Shard& shard, LayerKind kind,
-                                       bool recomputed);
-// The operators that multi-token prediction puts before its layer.
-[[nodiscard]] LayerOps mtp_operators(const TransformerSpec& model, const Shard& shard, bool recomputed);
-
 // Pieces of a stage that run the same operators.
 struct CountedOps {
   UnitKind unit = UnitKind::kLayer;

@@ -158,8 +158,7 @@ MatricesOfUnits::MatricesOfUnits(const TransformerSpec& model, const Shard& shar
 }
 
 UnitMatrices MatricesOfUnits::of(const StageUnit& unit) const {
-  if (unit.kind == UnitKind::kEmbedding || unit.kind == UnitKind::kHead)
-    return {.dense = {unit.gathered.dense}, .experts = {}};
+  if (is_root(unit)) return {.dense = {unit.gathered.dense}, .experts = {}};
   return unit.kind == UnitKind::kMtp ? prediction_ : of_layer_[static_cast<std::size_t>(unit.layer)];
 }
 

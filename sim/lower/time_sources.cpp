@@ -1,8 +1,6 @@
 #include "sim/lower/time_sources.hpp"
 
 #include <algorithm>
-#include <array>
-#include <unordered_map>
 #include <utility>
 
 #include "base/check.hpp"
@@ -54,6 +52,8 @@ Duration equal_part(Duration whole, std::size_t index, std::size_t count) {
 
 std::vector<std::uint32_t> shape_of(const IterationPrices& prices) {
   std::vector<std::uint32_t> shape;
+  // Of the stages behind the first; 0: none is named.
+  shape.push_back(static_cast<std::uint32_t>(prices.second_embedding.value_or(0)));
   for_each_price(
       prices, [&](const PassPrice& price) { shape.push_back(price.total() > Duration::zero() ? 1 : 0); },
       [&](std::size_t size) { shape.push_back(static_cast<std::uint32_t>(size)); });

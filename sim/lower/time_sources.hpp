@@ -5,7 +5,6 @@
 // the prices.
 #pragma once
 
-#include <compare>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -33,8 +32,8 @@ struct TracedProgram {
   std::vector<TimeSource> sources;  // [label]
 };
 
-// The parts of the prices that change the graph: the numbers of buckets, and which other prices are zero. The
-// values have no meaning of their own; they are only compared.
+// The parts of the prices that change the graph: the numbers of buckets, which other prices are zero, and where the
+// second word embedding is. The values have no meaning of their own; they are only compared.
 [[nodiscard]] std::vector<std::uint32_t> shape_of(const IterationPrices& prices);
 
 // Can every label be traced to a price? Not on shared links, with several iterations or copies, with

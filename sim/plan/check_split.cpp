@@ -121,35 +121,6 @@ void check_expert_ranks(const ExpertsSpec& experts, const ParallelSpec& spec, st
       near.empty() ? std::string("use another expert_tensor") : fmt::format("expert {} would", any_of(near)));
 }
 
-// Products of the numbers stay inside 64 bits below these sizes, also where a rank holds all its micro-batches at
-// once, as under GPipe. In doubles, which do not overflow; 16 bytes an element are more than any tensor has.
-void check_activations(const TransformerSpec& model, const ParallelSpec& spec, const TrainingSpec& training,
-                       const Reporter& report) {
-  constexpr double kMostBytes = 1e17, kMostOfAll = 1e18;
-  const auto length = static_cast<double>(training.sequence_length);
-  const double tokens = static_cast<double>(training.micro_batch_size) * length;
-  double width = static_cast<double>(std::max({model.hidden, model.ffn_hidden, model.vocab}));
-  if (training.attention == Attention::kUnfused)
-    width = std::max(width, static_cast<double>(model.heads) * length);
-  const double bytes = 16 * tokens * width * static_cast<double>(model.layers);
-  if (bytes > kMostBytes)
-    report.error(
-        "training.sequence_length", "quantity-too-large",
-        fmt::format("a micro-batch of {:g} tokens would have about {:.0e} bytes of activations, and {:.0e} "
-                    "are counted",
-                    tokens, bytes, kMostBytes),
-        "check training.sequence_length and training.micro_batch_size");
-  const double samples = std::ceil(static_cast<double>(training.global_batch_size) / spec.data.value_or(1));
-  const double all = bytes * samples / static_cast<double>(training.micro_batch_size);
-  if (bytes <= kMostBytes && all > kMostOfAll)
-    report.error(
-        "training.global_batch_size", "quantity-too-large",
-        fmt::format("all micro-batches of a replica would have about {:.0e} bytes of activations, and "
-                    "{:.0e} are counted",
-                    all, kMostOfAll),
-        "check training.global_batch_size and training.sequence_length");
-}
-
 }  // namespace
 
 // Heads and feed-forward widths are split over the tensor ranks; key/value heads are split or copied evenly.
@@ -176,8 +147,38 @@ void check_tensor(const TransformerSpec& model, const ParallelSpec& spec, std::i
                "use " + any_of(on_gpus.empty() ? legal : on_gpus) + (alone ? "; or change the cluster" : ""));
 }
 
+// Products of the numbers stay inside 64 bits below these sizes, also where a rank holds all its micro-batches at
+// once, as under GPipe. In doubles, which do not overflow; 16 bytes an element are more than any tensor has.
+void check_activations(const TransformerSpec& model, const TrainingSpec& training,
+                       std::optional<std::int64_t> data, const Reporter& report) {
+  constexpr double kMostBytes = 1e17, kMostOfAll = 1e18;
+  const auto length = static_cast<double>(training.sequence_length);
+  const double tokens = static_cast<double>(training.micro_batch_size) * length;
+  double width = static_cast<double>(std::max({model.hidden, model.ffn_hidden, model.vocab}));
+  if (training.attention == Attention::kUnfused)
+    width = std::max(width, static_cast<double>(model.heads) * length);
+  const double bytes = 16 * tokens * width * static_cast<double>(model.layers);
+  if (bytes > kMostBytes)
+    report.error(
+        "training.sequence_length", "quantity-too-large",
+        fmt::format("a micro-batch of {:g} tokens would have about {:.0e} bytes of activations, and {:.0e} "
+                    "are counted",
+                    tokens, bytes, kMostBytes),
+        "check training.sequence_length and training.micro_batch_size");
+  if (!data || bytes > kMostBytes) return;
+  const double samples =
+      std::ceil(static_cast<double>(training.global_batch_size) / static_cast<double>(*data));
+  const double all = bytes * samples / static_cast<double>(training.micro_batch_size);
+  if (all > kMostOfAll)
+    report.error(
+        "training.global_batch_size", "quantity-too-large",
+        fmt::format("all micro-batches of a replica would have about {:.0e} bytes of activations, and "
+                    "{:.0e} are counted",
+                    all, kMostOfAll),
+        "check training.global_batch_size and training.sequence_length");
+}
+
 void check_context(const TransformerSpec& model, const PlanRequest& request, const Reporter& report) {
-  check_activations(model, request.parallelism, request.training, report);
   check_sequence(model, request, report);
   check_exchanged_heads(model, request.parallelism, report);
 }

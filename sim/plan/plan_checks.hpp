@@ -41,6 +41,9 @@ void check_tensor(const TransformerSpec& model, const ParallelSpec& spec, std::i
 // Would heads and widths divide over so many tensor ranks?
 [[nodiscard]] bool tensor_divides(const TransformerSpec& model, std::int64_t tensor);
 void check_context(const TransformerSpec& model, const PlanRequest& request, const Reporter& report);
+// Activations are counted in 64 bits. `data` is absent where the replicas are not known.
+void check_activations(const TransformerSpec& model, const TrainingSpec& training,
+                       std::optional<std::int64_t> data, const Reporter& report);
 // Recompute by operator is defined for the GEMMs of a dense layer with grouped heads and a fused core.
 void check_recompute(const TransformerSpec& model, const TrainingSpec& training, const Reporter& report);
 // `data` is absent where the replicas are not known, for reasons that were reported.

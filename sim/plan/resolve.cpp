@@ -1,6 +1,5 @@
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <limits>
 #include <utility>
 
@@ -288,7 +287,10 @@ std::optional<ParallelPlan> Resolver::run() {
   const bool known = request_.cluster != nullptr || transformer_ == nullptr || spec_.data;
   const bool placed = known && errors_of_data.clean();
   if (data) check_batch(*data);
-  if (transformer_ != nullptr) check_experts(*transformer_, spec_, placed ? data : std::nullopt, report_);
+  if (transformer_ != nullptr) {
+    check_activations(*transformer_, request_.training, known ? data : std::nullopt, report_);
+    check_experts(*transformer_, spec_, placed ? data : std::nullopt, report_);
+  }
   if (placed) check_shard_group(*data);
   if (placed && transformer_ != nullptr && transformer_->experts) check_order(*data);
   if (!errors.clean() || !known) return std::nullopt;

@@ -226,6 +226,23 @@ TEST(UnfusedAttention, MovesNineBytesPerScoreForwardAndElevenBackward) {
   EXPECT_EQ(moved(layer.input_gradient), Bytes(11 * scores));
 }
 
+// Nothing casts Q, K, V and the scores to fp8: the products of the core are those of bf16.
+TEST(UnfusedAttention, StaysInSixteenBitUnderFp8) {
+  Shard fp8 = gpt3_shard();
+  fp8.precision = Precision::kFp8;
+  const LayerOps expected = layer_operators(zoo::gpt3_175b(), gpt3_shard());
+  const LayerOps layer = layer_operators(zoo::gpt3_175b(), fp8);
+  for (const Ops LayerOps::*pass : {&LayerOps::forward, &LayerOps::input_gradient}) {
+    const Ops products = of_kind(layer.*pass, OpKind::kBatchedGemm);
+    const Ops sixteen_bit = of_kind(expected.*pass, OpKind::kBatchedGemm);
+    ASSERT_EQ(products.size(), sixteen_bit.size());
+    for (std::size_t i = 0; i < products.size(); ++i) {
+      EXPECT_EQ(products[i].precision, Precision::kBf16) << products[i].name;
+      EXPECT_EQ(products[i].bytes, sixteen_bit[i].bytes) << products[i].name;
+    }
+  }
+}
+
 // Eager: scale 4, mask 5, to fp32 6, softmax 8, back 6; 8 + 4 + 12 on the way back.
 TEST(UnfusedAttention, MovesTwentyNineBytesPerScoreWhenEager) {
   Shard shard = gpt3_shard();

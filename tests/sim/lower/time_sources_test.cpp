@@ -79,16 +79,19 @@ INSTANTIATE_TEST_SUITE_P(TimeSources, EveryOrder,
                            return name;
                          });
 
-// A message that takes no time is no task; one bucket more is one segment more.
+// A message that takes no time is no task; one bucket more is one segment more; a word embedding for multi-token
+// prediction may be on another rank than the last.
 TEST(PriceShape, TellsGraphsApart) {
-  const PipelineShape shape{.ranks = 2, .micro_batches = 4};
+  const PipelineShape shape{.ranks = 3, .micro_batches = 4};
   const IterationPrices prices = rich_prices(shape, 1);
-  IterationPrices silent = prices, finer = prices, slower = prices;
+  IterationPrices silent = prices, finer = prices, slower = prices, elsewhere = prices;
   silent.edges[0].forward = {};
   finer.ranks[1].gradient_buckets[0].push_back(seconds(Category::kDataComm, 1));
   slower.ranks[1].gradient_buckets[0][0] = seconds(Category::kDataComm, 9);
+  elsewhere.second_embedding = 1;
   EXPECT_NE(shape_of(silent), shape_of(prices));
   EXPECT_NE(shape_of(finer), shape_of(prices));
+  EXPECT_NE(shape_of(elsewhere), shape_of(prices));
   EXPECT_EQ(shape_of(slower), shape_of(prices));
 }
 

@@ -63,6 +63,19 @@ TEST(Resolve, GivesAbstractStagesGpusOfTheirOwn) {
   EXPECT_EQ(plan->micro_batches, 8);
 }
 
+// 16 bytes of 16 * 101 elements of 12 layers are 3.1e5 a sample: 24e12 samples are 7.4e18 on one replica, and 9.3e17
+// on each of the eight that the GPUs make.
+TEST(Resolve, CountsTheActivationsOfTheReplicasThatTheGpusMake) {
+  Case c;
+  c.training = {
+      .global_batch_size = 24'000'000'000'000, .micro_batch_size = 1'000'000, .sequence_length = 16};
+  ASSERT_TRUE(outcome_of(c).plan);
+  EXPECT_EQ(outcome_of(c).plan->data, 8);
+  c.cluster = cluster_of(1, 1);
+  EXPECT_THAT(message_of(c),
+              testing::HasSubstr("training.global_batch_size: all micro-batches of a replica"));
+}
+
 TEST(Resolve, ListsTheTensorSizesThatWouldDo) {
   Case c;
   c.cluster = cluster_of(3, 1);

@@ -18,7 +18,7 @@ std::optional<std::string> word_of(const char* schedule, const PipelineShape& sh
                                    const LowerOptions& options = {}) {
   const Program program =
       lower(generate(*find_schedule(schedule), shape), uniform_prices(shape, {.message = message}), options);
-  return word_on_crowded_messages(program, run(program));
+  return word_on_crowded_messages(program, run(program), shape.ranks);
 }
 
 // GPipe's forwards end 1 s apart, its backwards 2 s. Copies of a rank have links of their own.
@@ -27,6 +27,15 @@ TEST(CrowdedMessages, AreThoseThatOutlastThePassBetweenThem) {
   EXPECT_EQ(word_of("gpipe", shape, 1), std::nullopt);
   EXPECT_EQ(word_of("gpipe", shape, 1, {.replicas = 2}), std::nullopt);
   EXPECT_THAT(word_of("gpipe", shape, 2).value_or(""), HasSubstr("messages of 2.00 s from pipeline rank 0"));
+}
+
+// The slow copy sends every 10 s at most, the other one every second.
+TEST(CrowdedMessages, OfALaterCopyAreOfARankOfThePipeline) {
+  const PipelineShape shape{.ranks = 2, .micro_batches = 3};
+  const std::vector<RankSpeed> slow = {{.copy = 0, .rank = 0, .speed = 0.1},
+                                       {.copy = 0, .rank = 1, .speed = 0.1}};
+  EXPECT_THAT(word_of("gpipe", shape, 2, {.replicas = 2, .speeds = slow}).value_or(""),
+              HasSubstr("from pipeline rank 0"));
 }
 
 TEST(CrowdedMessages, AreNoneWhereSendersWait) {

@@ -56,6 +56,17 @@ TEST(Infeasible, IsRefusedByTheCheckAloneWithTheSameReasons) {
   EXPECT_EQ(diagnostics.error_count(), 3u);
 }
 
+TEST(Infeasible, IsAPrecisionThatTheDeviceDoesNotHave) {
+  Scenario scenario = scenario_of(
+      "stagecraft: 1\nmodel: llama-3-8b\ncluster: {node: dgx-a100-80gb, nodes: 1}\n"
+      "training: {global_batch_size: 8}\n");
+  scenario.profile->device.peak_bf16 = FlopRate(0);
+  Diagnostics diagnostics;
+  EXPECT_FALSE(prepare(scenario, diagnostics));
+  ASSERT_EQ(diagnostics.error_count(), 1U);
+  EXPECT_EQ(diagnostics.items().front().hint, "fp32, fp16 are there, or name the profile of another device");
+}
+
 // Scales of blocks want products that take them: blocks of 128 on Hopper, of 32 on Blackwell.
 TEST(Infeasible, IsARecipeOfFp8ThatTheDeviceDoesNotHave) {
   const auto of = [](const std::string& node, const std::string& recipe) {
