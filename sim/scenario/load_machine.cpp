@@ -239,8 +239,8 @@ std::optional<ModelSpec> load_hf_model(YamlMap& root, const std::string& name, c
                                        Origins& origins) {
   const auto file = find_preset(root, "model", name, kModelPreset, places);
   if (!file) return std::nullopt;
-  const auto text = load_text_file(*file, root.diagnostics());
-  if (!text) return std::nullopt;
+  const std::string* text = places.library.text(*file, root.diagnostics());
+  if (text == nullptr) return std::nullopt;
   auto read = read_hf_config(*text, place_name(*file), root.diagnostics(), &origins);
   if (!read) return std::nullopt;
   return std::move(read->model);
