@@ -35,15 +35,6 @@ double share(YamlMap& map, std::string_view key) {
   return map.number(key, {.min = 0.01, .max = 1, .fallback = 1.0});
 }
 
-// Sums of millions of them stay within what is counted.
-Duration latency(YamlMap& map, std::string_view key) {
-  constexpr Duration kLongest = std::chrono::hours(1);
-  const Duration time = map.duration(key, Duration::zero());
-  if (time <= kLongest) return time;
-  map.error(key, "out-of-range", human(time) + " is more than an hour", "latencies are microseconds");
-  return Duration::zero();
-}
-
 void contradiction(YamlMap& map, std::string_view key, std::string message, std::string hint) {
   map.error(key, "contradiction", std::move(message), std::move(hint));
 }
@@ -199,13 +190,21 @@ void load_shape(YamlMap& map, FabricSpec& fabric) {
 
 }  // namespace
 
+Duration load_latency(YamlMap& map, std::string_view key, std::optional<Duration> fallback) {
+  constexpr Duration kLongest = std::chrono::hours(1);
+  const Duration time = map.duration(key, fallback);
+  if (time <= kLongest) return time;
+  map.error(key, "out-of-range", human(time) + " is more than an hour", "latencies are microseconds");
+  return Duration::zero();
+}
+
 NodeSpec load_node(YamlMap& map) {
   NodeSpec node;
   node.device = map.text("device");
   node.gpus = count(map, "gpus");
   node.nvlink = positive_bandwidth(map, "nvlink", Bandwidth(0));
-  node.nvlink_latency = map.duration(
-      "nvlink_latency", map.has("nvlink") ? std::optional<Duration>{} : std::optional(Duration::zero()));
+  node.nvlink_latency = load_latency(
+      map, "nvlink_latency", map.has("nvlink") ? std::optional<Duration>{} : std::optional(Duration::zero()));
   node.nics = count(map, "nics");
   node.nic_bandwidth = positive_bandwidth(map, "nic_bandwidth");
   node.pcie = positive_bandwidth(map, "pcie");
@@ -233,20 +232,20 @@ FabricSpec load_fabric(YamlMap& map) {
                           fabric.nodes_per_leaf),
               "downlinks over uplinks of a leaf switch: 1 is non-blocking, 2 has half as many uplinks");
   load_shape(map, fabric);
-  fabric.switch_latency = latency(map, "switch_latency");
+  fabric.switch_latency = load_latency(map, "switch_latency");
   fabric.collective_efficiency = share(map, "collective_efficiency");
   if (map.has("rail_efficiency")) fabric.rail_efficiency = share(map, "rail_efficiency");
   if (map.has("crossing_efficiency")) fabric.crossing_efficiency = share(map, "crossing_efficiency");
   fabric.point_to_point_efficiency = share(map, "point_to_point_efficiency");
-  fabric.collective_latency = latency(map, "collective_latency");
-  fabric.step_latency = latency(map, "step_latency");
+  fabric.collective_latency = load_latency(map, "collective_latency");
+  fabric.step_latency = load_latency(map, "step_latency");
   fabric.chunking = map.number("chunking", {.min = 0, .max = 1, .fallback = 0.0});
   fabric.chunk = map.bytes("chunk", Bytes(0));
   fabric.sharp = map.boolean("sharp", false);
-  fabric.point_to_point_latency = latency(map, "point_to_point_latency");
+  fabric.point_to_point_latency = load_latency(map, "point_to_point_latency");
   fabric.tensor_collective_factor =
       map.number("tensor_collective_factor", {.min = 1, .max = 10, .fallback = 1});
-  fabric.tensor_collective_overhead = latency(map, "tensor_collective_overhead");
+  fabric.tensor_collective_overhead = load_latency(map, "tensor_collective_overhead");
   fabric.source = map.text("source", "");
   map.finish();
   return fabric;

@@ -204,6 +204,17 @@ bad.yaml:2:15: error: step_latency: 106000 days is more than an hour
 )");
 }
 
+// Two of them would pass what is counted.
+TEST(LoadNode, RefusesLatenciesOfDays) {
+  EXPECT_EQ(complaints(std::string(kRest) +
+                           "gpus: 8\nnic_bandwidth: 200 Gb/s\nnvlink: 300 GB/s\nnvlink_latency: 60000 days\n",
+                       load_node),
+            R"(
+bad.yaml:7:17: error: nvlink_latency: 60000 days is more than an hour
+  hint: latencies are microseconds
+)");
+}
+
 TEST(LoadNode, RefusesMeshesAndPcieThatCannotBe) {
   EXPECT_EQ(
       complaints("gpus: 4\nnic_bandwidth: 200 Gb/s\nnvlink_pairs: [[0, 1], [1, 0], [2, 4], [3, 3], [2]]\n"
