@@ -63,8 +63,8 @@ class JobGpus {
 
 class FaultReader {
  public:
-  FaultReader(YamlMap& map, const Scenario& scenario)
-      : map_(map), scenario_(scenario), gpus_(scenario), watch_(map.diagnostics()) {}
+  FaultReader(YamlMap& map, const Scenario& scenario, const JobGpus& gpus)
+      : map_(map), scenario_(scenario), gpus_(gpus), watch_(map.diagnostics()) {}
 
   FaultSpec read();
 
@@ -78,7 +78,7 @@ class FaultReader {
 
   YamlMap& map_;
   const Scenario& scenario_;
-  const JobGpus gpus_;
+  const JobGpus& gpus_;
   ErrorWatch watch_;
   FaultSpec fault_;
 };
@@ -231,11 +231,12 @@ std::vector<FaultSpec> load_faults(YamlMap& root, Scenario& scenario) {
   if (root.get("failures") != nullptr)
     root.error("faults", "contradiction", "they are of one iteration, and `failures` of weeks of them",
                "leave one of them out");
+  const JobGpus gpus(scenario);
   std::vector<FaultSpec> faults;
   for (std::size_t i = 0; i < list->items.size(); ++i) {
     YamlMap item(&list->items[i], fmt::format("faults.{}", i), list->items[i].where, root.diagnostics(),
                  &scenario.origins);
-    if (item.present()) faults.push_back(FaultReader(item, scenario).read());
+    if (item.present()) faults.push_back(FaultReader(item, scenario, gpus).read());
   }
   return faults;
 }
