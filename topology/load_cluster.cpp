@@ -17,6 +17,8 @@
 namespace stagecraft {
 namespace {
 
+constexpr int kMostOfAKind = 1 << 20;
+
 // A bandwidth above zero. A value that could not be read was already reported and is not reported twice.
 Bandwidth positive_bandwidth(YamlMap& map, std::string_view key, std::optional<Bandwidth> fallback = {}) {
   const ErrorWatch watch(map.diagnostics());
@@ -28,7 +30,7 @@ Bandwidth positive_bandwidth(YamlMap& map, std::string_view key, std::optional<B
 }
 
 int count(YamlMap& map, std::string_view key, std::optional<std::int64_t> fallback = {}) {
-  return static_cast<int>(map.integer(key, {.min = 1, .max = 1 << 20, .fallback = fallback}));
+  return static_cast<int>(map.integer(key, {.min = 1, .max = kMostOfAKind, .fallback = fallback}));
 }
 
 double share(YamlMap& map, std::string_view key) {
@@ -44,7 +46,7 @@ std::optional<NvlinkPair> read_pair(const YamlNode& item) {
   std::vector<int> numbers;
   for (const YamlNode& entry : item.items) {
     const auto number = entry.kind == YamlNode::Kind::kScalar ? parse_integer(entry.text) : std::nullopt;
-    if (!number || *number < 0 || *number > 1 << 20) return std::nullopt;
+    if (!number || *number < 0 || *number > kMostOfAKind) return std::nullopt;
     numbers.push_back(static_cast<int>(*number));
   }
   if (numbers.size() < 2 || numbers.size() > 3) return std::nullopt;
@@ -83,10 +85,10 @@ std::vector<NvlinkPair> load_pairs(YamlMap& map, int gpus) {
   return pairs;
 }
 
-// Links inside a node besides the GPUs' own.
-void load_inside(YamlMap& map, NodeSpec& node) {
+// Links inside a node besides the GPUs' own. `most`: of its GPUs, as far as they are known.
+void load_inside(YamlMap& map, int most, NodeSpec& node) {
   node.nvswitch = positive_bandwidth(map, "nvswitch", Bandwidth(0));
-  node.nvlink_pairs = load_pairs(map, node.gpus);
+  node.nvlink_pairs = load_pairs(map, most);
   node.nvlink_domain = count(map, "nvlink_domain", 1);
   for (const char* key : {"nvswitch", "nvlink_pairs", "nvlink_domain"})
     if (map.has(key) && !map.has("nvlink"))
@@ -97,16 +99,18 @@ void load_inside(YamlMap& map, NodeSpec& node) {
       contradiction(map, key, "is given together with `nvlink_pairs`, which means NVLinks without a switch",
                     "leave one of them out");
   node.gpus_per_pcie_switch =
-      static_cast<int>(map.integer("gpus_per_pcie_switch", {.min = 1, .max = node.gpus, .fallback = 0}));
+      static_cast<int>(map.integer("gpus_per_pcie_switch", {.min = 1, .max = most, .fallback = 0}));
   node.pcie_uplink = positive_bandwidth(map, "pcie_uplink", Bandwidth(0));
   if (map.has("pcie_uplink") && !map.has("gpus_per_pcie_switch"))
     contradiction(map, "pcie_uplink", "is given without `gpus_per_pcie_switch`", "how many GPUs share it?");
-  node.sockets = static_cast<int>(map.integer("sockets", {.min = 1, .max = node.gpus, .fallback = 1}));
+  const ErrorWatch watch(map.diagnostics());
+  node.sockets = static_cast<int>(map.integer("sockets", {.min = 1, .max = most, .fallback = 1}));
+  const bool one_socket = node.sockets == 1 && watch.clean();
   node.socket_link = positive_bandwidth(map, "socket_link", Bandwidth(0));
   if (node.sockets > 1 && !map.has("socket_link"))
     map.error("socket_link", "missing-key", "is required, but not given",
               "what goes from one socket to another");
-  if (node.sockets == 1 && map.has("socket_link"))
+  if (one_socket && map.has("socket_link"))
     contradiction(map, "socket_link", "is given for one socket", "give `sockets: 2`");
   const bool nvswitch = map.has("nvlink") && !map.has("nvlink_pairs");
   if (node.sockets > 1 && nvswitch && !map.has("gpus_per_pcie_switch"))
@@ -159,7 +163,7 @@ void load_dragonfly(YamlMap& map, FabricSpec& fabric) {
 void load_torus(YamlMap& map, FabricSpec& fabric) {
   if (!map.has("dims"))
     map.error("dims", "missing-key", "is required, but not given", "for instance [4, 4, 4]");
-  for (const std::int64_t size : map.integers("dims", {.min = 1, .max = 1 << 20}))
+  for (const std::int64_t size : map.integers("dims", {.min = 1, .max = kMostOfAKind}))
     fabric.dims.push_back(static_cast<int>(size));
   fabric.link_bandwidth = positive_bandwidth(map, "link_bandwidth");
 }
@@ -201,7 +205,9 @@ Duration load_latency(YamlMap& map, std::string_view key, std::optional<Duration
 NodeSpec load_node(YamlMap& map) {
   NodeSpec node;
   node.device = map.text("device");
+  const ErrorWatch watch(map.diagnostics());
   node.gpus = count(map, "gpus");
+  const int most = watch.clean() ? node.gpus : kMostOfAKind;
   node.nvlink = positive_bandwidth(map, "nvlink", Bandwidth(0));
   node.nvlink_latency = load_latency(
       map, "nvlink_latency", map.has("nvlink") ? std::optional<Duration>{} : std::optional(Duration::zero()));
@@ -210,7 +216,7 @@ NodeSpec load_node(YamlMap& map) {
   node.pcie = positive_bandwidth(map, "pcie");
   node.host_memory = map.bytes("host_memory", Bytes(0));
   node.host_memory_bandwidth = positive_bandwidth(map, "host_memory_bandwidth", Bandwidth(0));
-  load_inside(map, node);
+  load_inside(map, most, node);
   node.default_profile = map.text("profile", "");
   node.default_fabric = map.text("fabric", "");
   node.source = map.text("source", "");
