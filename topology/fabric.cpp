@@ -112,10 +112,10 @@ VertexId Fabric::core(int plane, int i) const {
   return cores_.at(static_cast<std::size_t>(plane * spec_.cores + i));
 }
 
-// Number of missing servers on a switch of `size` servers from server `from` on: a switch has all its ports,
-// however few servers there are.
-double Fabric::missing_servers(int from, int size) const {
-  return static_cast<double>(size) / std::min(size, servers_ - from);
+// Ports of the leaves of a block over those that its servers take: a switch has them all, however few servers there
+// are.
+double Fabric::ports_per_server(int block) const {
+  return static_cast<double>(block_size_) / std::min(block_size_, servers_ - block * block_size_);
 }
 
 void Fabric::add_tree(FabricGraph& graph, const std::vector<Bandwidth>& down) {
@@ -127,8 +127,8 @@ void Fabric::add_tree(FabricGraph& graph, const std::vector<Bandwidth>& down) {
     if (static_cast<std::size_t>(leaf) >= down.size()) break;
     if (down[static_cast<std::size_t>(leaf)] == Bandwidth(0)) continue;
     const int block = leaf / rails_, plane = plane_of(leaf % rails_), pod = pod_of(block);
-    const double full = missing_servers(block * block_size_, block_size_);
-    const Bandwidth uplinks = down[static_cast<std::size_t>(leaf)] * (full / spec_.oversubscription);
+    const Bandwidth uplinks =
+        down[static_cast<std::size_t>(leaf)] * (ports_per_server(block) / spec_.oversubscription);
     for (int i = 0; i < spec_.spines; ++i)
       graph.add_cable(vertex_of(leaf), spine(pod, plane, i), uplinks / spec_.spines, spec_.switch_latency);
     up[static_cast<std::size_t>(pod * spec_.planes + plane)] += uplinks;

@@ -54,7 +54,7 @@ class Fabric {
   [[nodiscard]] int pod_of(int block) const;
   [[nodiscard]] VertexId spine(int pod, int plane, int i) const;
   [[nodiscard]] VertexId core(int plane, int i) const;
-  [[nodiscard]] double missing_servers(int from, int size) const;
+  [[nodiscard]] double ports_per_server(int block) const;
 
   void add_tree(FabricGraph& graph, const std::vector<Bandwidth>& down);
   void add_cores(FabricGraph& graph, const std::vector<Bandwidth>& up);
