@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "base/text.hpp"
@@ -88,17 +89,14 @@ class Override {
   // A key that is not there is gone already.
   void take_away(YamlNode& root, const std::string& path, const std::vector<std::string>& parts) {
     YamlNode* at = &root;
-    for (const std::string& part : parts) {
-      if (at->kind == YamlNode::Kind::kSequence)
-        return error(path, "nothing can be taken out of a list", "give the whole list");
-      const auto entry = std::ranges::find(at->entries, part, &YamlEntry::key);
-      if (entry == at->entries.end()) return;
-      if (&part == &parts.back()) {
-        at->entries.erase(entry);
-        return;
-      }
-      at = &entry->value;
+    for (std::size_t i = 0; i + 1 < parts.size(); ++i) {
+      const bool list = at->kind == YamlNode::Kind::kSequence;
+      at = list ? item_of(*at, parts[i], join(std::span(parts).first(i), ".")) : at->find(parts[i]);
+      if (at == nullptr) return;
     }
+    if (at->kind == YamlNode::Kind::kSequence)
+      return error(path, "nothing can be taken out of a list", "give the whole list");
+    std::erase_if(at->entries, [&](const YamlEntry& entry) { return entry.key == parts.back(); });
   }
 
   // The place of the value; makes what is missing on the way. nullptr when the way is blocked.

@@ -150,6 +150,11 @@ KindWords words_of(QuantityKind kind) {
   return {"a FLOP rate", "GFLOP/s TFLOP/s PFLOP/s", "FLOP/s", 1e6, "1 MFLOP/s"};
 }
 
+std::optional<double> parse_rate(QuantityKind kind, std::string_view text) {
+  const auto rate = base_value(kind, text);
+  return rate && (*rate == 0 || *rate >= words_of(kind).least) ? rate : std::nullopt;
+}
+
 // What a number with no unit probably means: a large one counts the smallest unit, any other the usual one.
 std::string plausible_reading(QuantityKind kind, double number, std::string_view digits) {
   constexpr double kLarge = 1e6;
@@ -205,11 +210,6 @@ std::optional<Bytes> parse_bytes(std::string_view text) {
   const auto bytes = base_value(QuantityKind::kBytes, text);
   if (!bytes || *bytes >= kBeyondInt64) return std::nullopt;
   return to_bytes(*bytes);
-}
-
-std::optional<double> parse_rate(QuantityKind kind, std::string_view text) {
-  const auto rate = base_value(kind, text);
-  return rate && (*rate == 0 || *rate >= words_of(kind).least) ? rate : std::nullopt;
 }
 
 std::optional<Bandwidth> parse_bandwidth(std::string_view text) {

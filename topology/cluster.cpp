@@ -140,9 +140,7 @@ Bandwidth Cluster::gpu_network(DeviceId gpu) const {
 }
 
 int Cluster::leaf_of(DeviceId gpu) const {
-  const FabricKind kind = spec_.fabric.kind;
-  const bool leaves = kind == FabricKind::kFatTree || kind == FabricKind::kRailOptimized;
-  return leaves ? server_of(gpu) / spec_.fabric.nodes_per_leaf : 0;
+  return spec_.fabric.has_leaves() ? server_of(gpu) / spec_.fabric.nodes_per_leaf : 0;
 }
 
 Bandwidth Cluster::leaf_uplinks(DeviceId gpu) const {

@@ -14,7 +14,7 @@ ClusterDrawing draw(const Cluster& cluster) {
     Vertex vertex = graph.vertex(VertexId(i));
     if (vertex.node >= 0)
       vertex.node = cluster.node_of_server(vertex.node);
-    else if (!is_network_switch(vertex.kind))
+    else if (!is_fabric_switch(vertex.kind))
       vertex.node = std::exchange(vertex.index, 0);  // the NVSwitch of an NVLink domain
     if (vertex.kind == VertexKind::kGpu) vertex.index = gpus++ - cluster.first_gpu(vertex.node);
     if (vertex.kind == VertexKind::kNic) vertex.index = nics[vertex.node]++;
@@ -25,10 +25,6 @@ ClusterDrawing draw(const Cluster& cluster) {
     drawing.ends[EdgeId(i)] = {link.from.index(), link.to.index()};
   }
   return drawing;
-}
-
-bool is_network_switch(VertexKind kind) {
-  return is_fabric_switch(kind);
 }
 
 }  // namespace stagecraft

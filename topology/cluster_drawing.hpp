@@ -20,7 +20,4 @@ struct ClusterDrawing {
 };
 [[nodiscard]] ClusterDrawing draw(const Cluster& cluster);
 
-// A switch of the network between nodes.
-[[nodiscard]] bool is_network_switch(VertexKind kind);
-
 }  // namespace stagecraft

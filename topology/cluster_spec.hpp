@@ -98,6 +98,10 @@ struct FabricSpec {
   Duration tensor_collective_overhead{};  // site term: the caller adds it to every tensor-parallel collective
   std::string source{};
 
+  // Are its nodes divided among leaf switches, or groups of rail switches?
+  [[nodiscard]] bool has_leaves() const {
+    return kind == FabricKind::kFatTree || kind == FabricKind::kRailOptimized;
+  }
   // Number of NICs of a node in this fabric, and the bandwidth of one.
   [[nodiscard]] int nics_of(const NodeSpec& node) const {
     return nics_per_node > 0 ? nics_per_node : node.nics;

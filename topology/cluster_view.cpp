@@ -107,9 +107,9 @@ class PairCount {
       const auto [from, to] = drawing_.ends[way.link];
       const VertexKind start = drawing_.vertices[from].kind, end = drawing_.vertices[to].kind;
       links += way.share;
-      if (is_network_switch(end)) switches += way.share;
+      if (is_fabric_switch(end)) switches += way.share;
       // Each switch delays once. Its latency is on all of its cables, so the last cable is not counted.
-      if (!is_network_switch(start) || is_network_switch(end))
+      if (!is_fabric_switch(start) || is_fabric_switch(end))
         latency += way.share * static_cast<double>(link.latency.count());
       const double carries = link.capacity.count() / way.share;
       rate = rate == 0 ? carries : std::min(rate, carries);
@@ -186,7 +186,7 @@ ClusterTotals totals(const Cluster& cluster) {
       .nodes = cluster.server_count(), .domains = cluster.node_count(), .gpus = cluster.gpu_count()};
   for (const Vertex& vertex : drawing.vertices) {
     sum.nics += vertex.kind == VertexKind::kNic;
-    sum.switches += is_network_switch(vertex.kind);
+    sum.switches += is_fabric_switch(vertex.kind);
   }
   std::vector<std::pair<std::size_t, std::size_t>> cables;
   for (const LinkEnds& link : drawing.ends) cables.emplace_back(std::minmax(link.from, link.to));

@@ -27,13 +27,46 @@ int block_size(const FabricSpec& spec, int servers) {
   return 1;
 }
 
+int rails(const FabricSpec& spec, int nics) {
+  return spec.kind == FabricKind::kRailOptimized ? nics : spec.planes;
+}
+
+int pods(const FabricSpec& spec, int servers) {
+  return spec.nodes_per_pod > 0 ? ceil_div(servers, spec.nodes_per_pod) : 1;
+}
+
+int cores_per_spine(const FabricSpec& spec) {
+  return std::max(1, spec.cores / spec.spines);
+}
+
+// Two of n.
+double pairs(double n) {
+  return n * (n - 1) / 2;
+}
+
 }  // namespace
+
+double cables_of(const FabricSpec& spec, int servers, int nics) {
+  const double planes = spec.planes;
+  if (spec.kind == FabricKind::kDragonfly)
+    return planes * (spec.groups * pairs(spec.routers_per_group) + pairs(spec.groups) * spec.global_links);
+  if (spec.kind == FabricKind::kTorus) {
+    double rings = 0;  // cables of a router, those to the next one of each dimension
+    for (const int size : spec.dims) rings += size > 2 ? 1 : (size - 1) / 2.0;
+    return planes * servers * rings;
+  }
+  const double leaves = static_cast<double>(ceil_div(servers, block_size(spec, servers))) * rails(spec, nics);
+  if (leaves <= planes) return 0;
+  const double spines = planes * pods(spec, servers) * spec.spines;
+  return leaves * spec.spines + (pods(spec, servers) > 1 ? spines * cores_per_spine(spec) : 0);
+}
 
 Fabric::Fabric(const FabricSpec& spec, int servers, int nics)
     : spec_(spec),
       servers_(servers),
       block_size_(block_size(spec, servers)),
-      rails_(spec.kind == FabricKind::kRailOptimized ? nics : spec.planes) {
+      rails_(rails(spec, nics)),
+      pods_(pods(spec, servers)) {
   SC_CHECK(block_size_ > 0, "a leaf switch has nodes below it");
   SC_CHECK(spec.planes > 0 && rails_ % spec.planes == 0, "every plane has the same rails");
   blocks_ = ceil_div(servers, block_size_);
@@ -44,10 +77,7 @@ Fabric::Fabric(const FabricSpec& spec, int servers, int nics)
   if (spec.kind == FabricKind::kTorus)
     SC_CHECK(std::accumulate(spec.dims.begin(), spec.dims.end(), 1, std::multiplies<>()) == servers,
              "a torus has its nodes");
-  if (spec.nodes_per_pod > 0) {
-    SC_CHECK(spec.nodes_per_pod % block_size_ == 0, "a pod has whole leaves");
-    pods_ = ceil_div(servers, spec.nodes_per_pod);
-  }
+  SC_CHECK(spec.nodes_per_pod % block_size_ == 0, "a pod has whole leaves");
 }
 
 bool Fabric::is_tree() const {
@@ -82,14 +112,10 @@ VertexId Fabric::core(int plane, int i) const {
   return cores_.at(static_cast<std::size_t>(plane * spec_.cores + i));
 }
 
-int Fabric::cores_per_spine() const {
-  return std::max(1, spec_.cores / spec_.spines);
-}
-
-// Number of missing servers on a switch of `size` servers from server `from` on: a switch has all its ports,
-// however few servers there are.
-double Fabric::missing_servers(int from, int size) const {
-  return static_cast<double>(size) / std::min(size, servers_ - from);
+// Ports of the leaves of a block over those that its servers take: a switch has them all, however few servers there
+// are.
+double Fabric::ports_per_server(int block) const {
+  return static_cast<double>(block_size_) / std::min(block_size_, servers_ - block * block_size_);
 }
 
 void Fabric::add_tree(FabricGraph& graph, const std::vector<Bandwidth>& down) {
@@ -101,8 +127,8 @@ void Fabric::add_tree(FabricGraph& graph, const std::vector<Bandwidth>& down) {
     if (static_cast<std::size_t>(leaf) >= down.size()) break;
     if (down[static_cast<std::size_t>(leaf)] == Bandwidth(0)) continue;
     const int block = leaf / rails_, plane = plane_of(leaf % rails_), pod = pod_of(block);
-    const double full = missing_servers(block * block_size_, block_size_);
-    const Bandwidth uplinks = down[static_cast<std::size_t>(leaf)] * (full / spec_.oversubscription);
+    const Bandwidth uplinks =
+        down[static_cast<std::size_t>(leaf)] * (ports_per_server(block) / spec_.oversubscription);
     for (int i = 0; i < spec_.spines; ++i)
       graph.add_cable(vertex_of(leaf), spine(pod, plane, i), uplinks / spec_.spines, spec_.switch_latency);
     up[static_cast<std::size_t>(pod * spec_.planes + plane)] += uplinks;
@@ -121,10 +147,10 @@ void Fabric::add_cores(FabricGraph& graph, const std::vector<Bandwidth>& up) {
       const Bandwidth all = up[static_cast<std::size_t>(pod * spec_.planes + plane)] *
                             (static_cast<double>(leaves_per_pod) / leaves / spec_.core_oversubscription);
       for (int i = 0; i < spec_.spines; ++i)
-        for (int k = 0; k < cores_per_spine(); ++k) {
-          const int index = spec_.cores == 1 ? 0 : i * cores_per_spine() + k;
-          graph.add_cable(spine(pod, plane, i), core(plane, index), all / (spec_.spines * cores_per_spine()),
-                          spec_.switch_latency);
+        for (int k = 0; k < cores_per_spine(spec_); ++k) {
+          const int index = spec_.cores == 1 ? 0 : i * cores_per_spine(spec_) + k;
+          graph.add_cable(spine(pod, plane, i), core(plane, index),
+                          all / (spec_.spines * cores_per_spine(spec_)), spec_.switch_latency);
         }
     }
   }
@@ -188,9 +214,9 @@ void Fabric::walk_tree(Ways& ways, Entry from, Entry to) const {
     ways.hop(start, spine(up, plane, i), spines.share);
     if (up != down && fluid_core) ways.hop(spine(up, plane, i), core(plane, 0), spines.share);
     if (up != down && !fluid_core) {
-      const auto cores = ways.choices(cores_per_spine(), 1);
+      const auto cores = ways.choices(cores_per_spine(spec_), 1);
       for (int k = cores.first; k < cores.last; ++k) {
-        const VertexId top = core(plane, i * cores_per_spine() + k);
+        const VertexId top = core(plane, i * cores_per_spine(spec_) + k);
         ways.walk({spine(up, plane, i), top, spine(down, plane, i)}, spines.share * cores.share);
       }
     }

@@ -25,6 +25,10 @@
 
 namespace stagecraft {
 
+// Number of cables between its switches, which may be any; `nics` of the server that has most. A tree has fewer where
+// servers have fewer NICs.
+[[nodiscard]] double cables_of(const FabricSpec& spec, int servers, int nics);
+
 // A switch of the first level, 0 .. blocks*rails-1: block by block, in a block rail by rail.
 using Entry = int;
 
@@ -50,8 +54,7 @@ class Fabric {
   [[nodiscard]] int pod_of(int block) const;
   [[nodiscard]] VertexId spine(int pod, int plane, int i) const;
   [[nodiscard]] VertexId core(int plane, int i) const;
-  [[nodiscard]] int cores_per_spine() const;
-  [[nodiscard]] double missing_servers(int from, int size) const;
+  [[nodiscard]] double ports_per_server(int block) const;
 
   void add_tree(FabricGraph& graph, const std::vector<Bandwidth>& down);
   void add_cores(FabricGraph& graph, const std::vector<Bandwidth>& up);

@@ -17,6 +17,8 @@
 namespace stagecraft {
 namespace {
 
+constexpr int kMostOfAKind = 1 << 20;
+
 // A bandwidth above zero. A value that could not be read was already reported and is not reported twice.
 Bandwidth positive_bandwidth(YamlMap& map, std::string_view key, std::optional<Bandwidth> fallback = {}) {
   const ErrorWatch watch(map.diagnostics());
@@ -28,20 +30,11 @@ Bandwidth positive_bandwidth(YamlMap& map, std::string_view key, std::optional<B
 }
 
 int count(YamlMap& map, std::string_view key, std::optional<std::int64_t> fallback = {}) {
-  return static_cast<int>(map.integer(key, {.min = 1, .max = 1 << 20, .fallback = fallback}));
+  return static_cast<int>(map.integer(key, {.min = 1, .max = kMostOfAKind, .fallback = fallback}));
 }
 
 double share(YamlMap& map, std::string_view key) {
   return map.number(key, {.min = 0.01, .max = 1, .fallback = 1.0});
-}
-
-// Sums of millions of them stay within what is counted.
-Duration latency(YamlMap& map, std::string_view key) {
-  constexpr Duration kLongest = std::chrono::hours(1);
-  const Duration time = map.duration(key, Duration::zero());
-  if (time <= kLongest) return time;
-  map.error(key, "out-of-range", human(time) + " is more than an hour", "latencies are microseconds");
-  return Duration::zero();
 }
 
 void contradiction(YamlMap& map, std::string_view key, std::string message, std::string hint) {
@@ -53,7 +46,7 @@ std::optional<NvlinkPair> read_pair(const YamlNode& item) {
   std::vector<int> numbers;
   for (const YamlNode& entry : item.items) {
     const auto number = entry.kind == YamlNode::Kind::kScalar ? parse_integer(entry.text) : std::nullopt;
-    if (!number || *number < 0 || *number > 1 << 20) return std::nullopt;
+    if (!number || *number < 0 || *number > kMostOfAKind) return std::nullopt;
     numbers.push_back(static_cast<int>(*number));
   }
   if (numbers.size() < 2 || numbers.size() > 3) return std::nullopt;
@@ -92,10 +85,10 @@ std::vector<NvlinkPair> load_pairs(YamlMap& map, int gpus) {
   return pairs;
 }
 
-// Links inside a node besides the GPUs' own.
-void load_inside(YamlMap& map, NodeSpec& node) {
+// Links inside a node besides the GPUs' own. `most`: of its GPUs, as far as they are known.
+void load_inside(YamlMap& map, int most, NodeSpec& node) {
   node.nvswitch = positive_bandwidth(map, "nvswitch", Bandwidth(0));
-  node.nvlink_pairs = load_pairs(map, node.gpus);
+  node.nvlink_pairs = load_pairs(map, most);
   node.nvlink_domain = count(map, "nvlink_domain", 1);
   for (const char* key : {"nvswitch", "nvlink_pairs", "nvlink_domain"})
     if (map.has(key) && !map.has("nvlink"))
@@ -106,16 +99,18 @@ void load_inside(YamlMap& map, NodeSpec& node) {
       contradiction(map, key, "is given together with `nvlink_pairs`, which means NVLinks without a switch",
                     "leave one of them out");
   node.gpus_per_pcie_switch =
-      static_cast<int>(map.integer("gpus_per_pcie_switch", {.min = 1, .max = node.gpus, .fallback = 0}));
+      static_cast<int>(map.integer("gpus_per_pcie_switch", {.min = 1, .max = most, .fallback = 0}));
   node.pcie_uplink = positive_bandwidth(map, "pcie_uplink", Bandwidth(0));
   if (map.has("pcie_uplink") && !map.has("gpus_per_pcie_switch"))
     contradiction(map, "pcie_uplink", "is given without `gpus_per_pcie_switch`", "how many GPUs share it?");
-  node.sockets = static_cast<int>(map.integer("sockets", {.min = 1, .max = node.gpus, .fallback = 1}));
+  const ErrorWatch watch(map.diagnostics());
+  node.sockets = static_cast<int>(map.integer("sockets", {.min = 1, .max = most, .fallback = 1}));
+  const bool one_socket = node.sockets == 1 && watch.clean();
   node.socket_link = positive_bandwidth(map, "socket_link", Bandwidth(0));
   if (node.sockets > 1 && !map.has("socket_link"))
     map.error("socket_link", "missing-key", "is required, but not given",
               "what goes from one socket to another");
-  if (node.sockets == 1 && map.has("socket_link"))
+  if (one_socket && map.has("socket_link"))
     contradiction(map, "socket_link", "is given for one socket", "give `sockets: 2`");
   const bool nvswitch = map.has("nvlink") && !map.has("nvlink_pairs");
   if (node.sockets > 1 && nvswitch && !map.has("gpus_per_pcie_switch"))
@@ -168,7 +163,7 @@ void load_dragonfly(YamlMap& map, FabricSpec& fabric) {
 void load_torus(YamlMap& map, FabricSpec& fabric) {
   if (!map.has("dims"))
     map.error("dims", "missing-key", "is required, but not given", "for instance [4, 4, 4]");
-  for (const std::int64_t size : map.integers("dims", {.min = 1, .max = 1 << 20}))
+  for (const std::int64_t size : map.integers("dims", {.min = 1, .max = kMostOfAKind}))
     fabric.dims.push_back(static_cast<int>(size));
   fabric.link_bandwidth = positive_bandwidth(map, "link_bandwidth");
 }
@@ -199,19 +194,29 @@ void load_shape(YamlMap& map, FabricSpec& fabric) {
 
 }  // namespace
 
+Duration load_latency(YamlMap& map, std::string_view key, std::optional<Duration> fallback) {
+  constexpr Duration kLongest = std::chrono::hours(1);
+  const Duration time = map.duration(key, fallback);
+  if (time <= kLongest) return time;
+  map.error(key, "out-of-range", human(time) + " is more than an hour", "latencies are microseconds");
+  return Duration::zero();
+}
+
 NodeSpec load_node(YamlMap& map) {
   NodeSpec node;
   node.device = map.text("device");
+  const ErrorWatch watch(map.diagnostics());
   node.gpus = count(map, "gpus");
+  const int most = watch.clean() ? node.gpus : kMostOfAKind;
   node.nvlink = positive_bandwidth(map, "nvlink", Bandwidth(0));
-  node.nvlink_latency = map.duration(
-      "nvlink_latency", map.has("nvlink") ? std::optional<Duration>{} : std::optional(Duration::zero()));
+  node.nvlink_latency = load_latency(
+      map, "nvlink_latency", map.has("nvlink") ? std::optional<Duration>{} : std::optional(Duration::zero()));
   node.nics = count(map, "nics");
   node.nic_bandwidth = positive_bandwidth(map, "nic_bandwidth");
   node.pcie = positive_bandwidth(map, "pcie");
   node.host_memory = map.bytes("host_memory", Bytes(0));
   node.host_memory_bandwidth = positive_bandwidth(map, "host_memory_bandwidth", Bandwidth(0));
-  load_inside(map, node);
+  load_inside(map, most, node);
   node.default_profile = map.text("profile", "");
   node.default_fabric = map.text("fabric", "");
   node.source = map.text("source", "");
@@ -233,20 +238,20 @@ FabricSpec load_fabric(YamlMap& map) {
                           fabric.nodes_per_leaf),
               "downlinks over uplinks of a leaf switch: 1 is non-blocking, 2 has half as many uplinks");
   load_shape(map, fabric);
-  fabric.switch_latency = latency(map, "switch_latency");
+  fabric.switch_latency = load_latency(map, "switch_latency");
   fabric.collective_efficiency = share(map, "collective_efficiency");
   if (map.has("rail_efficiency")) fabric.rail_efficiency = share(map, "rail_efficiency");
   if (map.has("crossing_efficiency")) fabric.crossing_efficiency = share(map, "crossing_efficiency");
   fabric.point_to_point_efficiency = share(map, "point_to_point_efficiency");
-  fabric.collective_latency = latency(map, "collective_latency");
-  fabric.step_latency = latency(map, "step_latency");
+  fabric.collective_latency = load_latency(map, "collective_latency");
+  fabric.step_latency = load_latency(map, "step_latency");
   fabric.chunking = map.number("chunking", {.min = 0, .max = 1, .fallback = 0.0});
   fabric.chunk = map.bytes("chunk", Bytes(0));
   fabric.sharp = map.boolean("sharp", false);
-  fabric.point_to_point_latency = latency(map, "point_to_point_latency");
+  fabric.point_to_point_latency = load_latency(map, "point_to_point_latency");
   fabric.tensor_collective_factor =
       map.number("tensor_collective_factor", {.min = 1, .max = 10, .fallback = 1});
-  fabric.tensor_collective_overhead = latency(map, "tensor_collective_overhead");
+  fabric.tensor_collective_overhead = load_latency(map, "tensor_collective_overhead");
   fabric.source = map.text("source", "");
   map.finish();
   return fabric;

@@ -5,6 +5,10 @@
 //   fabric   kind is required; all else has the defaults of FabricSpec.
 #pragma once
 
+#include <optional>
+#include <string_view>
+
+#include "base/units.hpp"
 #include "base/yaml.hpp"
 #include "topology/cluster_spec.hpp"
 
@@ -14,5 +18,9 @@ namespace stagecraft {
 // is harmless but meaningless.
 [[nodiscard]] NodeSpec load_node(YamlMap& map);
 [[nodiscard]] FabricSpec load_fabric(YamlMap& map);
+
+// An hour at most, so that sums of millions of them stay within what is counted.
+[[nodiscard]] Duration load_latency(YamlMap& map, std::string_view key,
+                                    std::optional<Duration> fallback = Duration::zero());
 
 }  // namespace stagecraft

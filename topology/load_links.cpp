@@ -12,6 +12,7 @@
 #include "base/text.hpp"
 #include "topology/cluster.hpp"
 #include "topology/cluster_links.hpp"
+#include "topology/load_cluster.hpp"
 
 namespace stagecraft {
 namespace {
@@ -29,7 +30,7 @@ LinkException load_link(YamlMap& item) {
                  "a link that is not there is `missing: true`");
   }
   link.share = item.number("share", {.min = kLeastLinkShare, .max = 1, .fallback = 1.0});
-  if (item.has("latency")) link.latency = item.duration("latency");
+  if (item.has("latency")) link.latency = load_latency(item, "latency", {});
   link.missing = item.boolean("missing", false);
   link.both = item.choice("direction", kDirections, 0) == 0;
   if (item.has("bandwidth") && item.has("share"))

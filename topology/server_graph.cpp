@@ -30,12 +30,14 @@ ServerGraph::ServerGraph(FabricGraph& graph, const NodeSpec& spec, Place place, 
       has_switch_(spec.nvlink > Bandwidth(0) && spec.nvlink_pairs.empty()),
       has_mesh_(!spec.nvlink_pairs.empty()),
       per_pcie_switch_(spec.gpus_per_pcie_switch),
-      sockets_(std::min(spec.sockets, place.gpus)) {
+      sockets_(spec.sockets),
+      node_gpus_(spec.gpus) {
   SC_CHECK(place.nics <= place.gpus, "each NIC is some GPU's");
   const bool has_root = !has_switch_ || per_pcie_switch_ > 0;
   gpu_ = add(graph, VertexKind::kGpu, place.gpus);
   if (has_switch_) nvswitch_ = domain != nullptr ? *domain : add_nvswitch(graph, spec, place.server, 0);
-  if (has_root) root_ = add(graph, VertexKind::kPcieRoot, sockets_, sockets_ == 1);
+  const int roots = socket_of(place.gpus - 1) + 1;
+  if (has_root) root_ = add(graph, VertexKind::kPcieRoot, roots, roots == 1);
   nic_ = add(graph, VertexKind::kNic, place.nics);
   if (per_pcie_switch_ > 0)
     pcie_switch_ = add(graph, VertexKind::kPcieSwitch, ceil_div(place.gpus, per_pcie_switch_));
@@ -54,8 +56,9 @@ ServerGraph::ServerGraph(FabricGraph& graph, const NodeSpec& spec, Place place, 
 }
 
 void ServerGraph::add_pcie(FabricGraph& graph, const NodeSpec& spec) {
-  for (int a = 0; a < sockets_; ++a)
-    for (int b = a + 1; b < sockets_; ++b)
+  const int roots = socket_of(place_.gpus - 1) + 1;
+  for (int a = 0; a < roots; ++a)
+    for (int b = a + 1; b < roots; ++b)
       graph.add_cable(nth(root_, a), nth(root_, b), spec.socket_link, Duration::zero());
   if (per_pcie_switch_ == 0) return;
   const Duration latency = spec.nvlink > Bandwidth(0) ? Duration::zero() : spec.nvlink_latency;

@@ -52,7 +52,7 @@ class ServerGraph {
   VertexId add(FabricGraph& graph, VertexKind kind, int count, bool one = false) const;
   void add_pcie(FabricGraph& graph, const NodeSpec& spec);
   void add_mesh(FabricGraph& graph, const NodeSpec& spec) const;
-  [[nodiscard]] int socket_of(int slot) const { return slot * sockets_ / place_.gpus; }
+  [[nodiscard]] int socket_of(int slot) const { return slot * sockets_ / node_gpus_; }
   // The vertices from below to the root.
   [[nodiscard]] std::vector<VertexId> climb(VertexId start, int slot) const;
   // Along the PCIe tree, between two ends that hang where GPUs `a` and `b` do.
@@ -61,8 +61,8 @@ class ServerGraph {
 
   Place place_;
   bool has_switch_ = false, has_mesh_ = false;
-  int per_pcie_switch_ = 0;  // GPUs; 0 = there are none
-  int sockets_ = 1;
+  int per_pcie_switch_ = 0;          // GPUs; 0 = there are none
+  int sockets_ = 1, node_gpus_ = 1;  // of the whole node, whose first GPUs are used
   VertexId gpu_{}, nic_{}, root_{}, pcie_switch_{};
   NvSwitch nvswitch_{};
 };

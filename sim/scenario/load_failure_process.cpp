@@ -249,8 +249,8 @@ FailureLaw ProcessLoader::load_bursts() {
   } else {
     law.rate_per_node_day = rate_of(in_);
   }
-  int domain = context_.cluster == nullptr ? 1 : static_cast<int>(context_.cluster->fabric.nodes_per_leaf);
-  if (domain < 1) domain = nodes_of(context_.cluster);
+  const bool leaves = context_.cluster != nullptr && context_.cluster->fabric.has_leaves();
+  const int domain = leaves ? context_.cluster->fabric.nodes_per_leaf : nodes_of(context_.cluster);
   law.domain_nodes =
       static_cast<int>(map_.integer("domain_nodes", {.min = 1, .max = kMaxNodes, .fallback = domain}));
   if (map_.has("mean_size")) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <optional>
 #include <string>
 
@@ -62,13 +63,14 @@ class JobGpus {
 
 class FaultReader {
  public:
-  FaultReader(YamlMap& map, const Scenario& scenario)
-      : map_(map), scenario_(scenario), gpus_(scenario), watch_(map.diagnostics()) {}
+  FaultReader(YamlMap& map, const Scenario& scenario, const JobGpus& gpus)
+      : map_(map), scenario_(scenario), gpus_(gpus), watch_(map.diagnostics()) {}
 
   FaultSpec read();
 
  private:
   void refuse(const char* key, std::string_view why);
+  Duration read_time(const char* key, std::optional<Duration> fallback = {});
   void read_node();
   void read_gpu();
   void read_link();
@@ -76,13 +78,22 @@ class FaultReader {
 
   YamlMap& map_;
   const Scenario& scenario_;
-  const JobGpus gpus_;
+  const JobGpus& gpus_;
   ErrorWatch watch_;
   FaultSpec fault_;
 };
 
 void FaultReader::refuse(const char* key, std::string_view why) {
   if (map_.has(key)) map_.error(key, "contradiction", std::string(why), "leave it out");
+}
+
+// A century at most, so that the sum of two stays within what is counted.
+Duration FaultReader::read_time(const char* key, std::optional<Duration> fallback) {
+  constexpr Duration kLongest = std::chrono::hours(24 * 36'500);
+  const Duration time = map_.duration(key, fallback);
+  if (time > kLongest)
+    map_.error(key, "out-of-range", human(time) + " is more than 100 years", "an iteration takes seconds");
+  return time;
 }
 
 void FaultReader::read_node() {
@@ -164,7 +175,7 @@ void FaultReader::read_factor() {
     return;
   }
   if (map_.has("for")) {
-    fault_.lasts = map_.duration("for");
+    fault_.lasts = read_time("for");
     if (watch_.clean() && *fault_.lasts <= Duration::zero())
       map_.error("for", "out-of-range", "it lasts some time", "leave it out where it lasts to the end");
   }
@@ -175,7 +186,7 @@ void FaultReader::read_factor() {
 }
 
 FaultSpec FaultReader::read() {
-  fault_.at = map_.duration("at", Duration::zero());
+  fault_.at = read_time("at", Duration::zero());
   fault_.kind = map_.choose<FaultKind>("kind", kFaultKindNames);
   if (!watch_.clean()) return {};
   if (fault_.kind == FaultKind::kSlowGpu)
@@ -220,11 +231,12 @@ std::vector<FaultSpec> load_faults(YamlMap& root, Scenario& scenario) {
   if (root.get("failures") != nullptr)
     root.error("faults", "contradiction", "they are of one iteration, and `failures` of weeks of them",
                "leave one of them out");
+  const JobGpus gpus(scenario);
   std::vector<FaultSpec> faults;
   for (std::size_t i = 0; i < list->items.size(); ++i) {
     YamlMap item(&list->items[i], fmt::format("faults.{}", i), list->items[i].where, root.diagnostics(),
                  &scenario.origins);
-    if (item.present()) faults.push_back(FaultReader(item, scenario).read());
+    if (item.present()) faults.push_back(FaultReader(item, scenario, gpus).read());
   }
   return faults;
 }

@@ -10,6 +10,7 @@
 #include "base/text_file.hpp"
 #include "formats/hf_config.hpp"
 #include "models/load_model.hpp"
+#include "topology/fabric.hpp"
 #include "topology/load_cluster.hpp"
 #include "topology/load_links.hpp"
 
@@ -18,6 +19,7 @@ namespace stagecraft {
 namespace {
 
 constexpr std::int64_t kMaxGpus = 1'000'000;
+constexpr double kMaxCables = 1e7;  // between switches: more do not fit into memory
 
 // Calls `load(map, name)` on the mapping that `key` of `map` writes in place or names; nullopt when that went
 // wrong.
@@ -157,12 +159,16 @@ int nics_in(const NodeSpec& node, const FabricSpec& fabric) {
   return std::min(fabric.nics_of(node), node.gpus);
 }
 
-void check_planes(YamlMap& fabric_map, const ClusterSpec& cluster) {
-  const int planes = cluster.fabric.planes;
+int most_nics(const ClusterSpec& cluster) {
   int most = 0;
+  for (const NodeGroup& group : cluster.groups) most = std::max(most, nics_in(group.node, cluster.fabric));
+  return most;
+}
+
+void check_planes(YamlMap& fabric_map, const ClusterSpec& cluster) {
+  const int planes = cluster.fabric.planes, most = most_nics(cluster);
   for (const NodeGroup& group : cluster.groups) {
     const int nics = nics_in(group.node, cluster.fabric);
-    most = std::max(most, nics);
     if (nics < planes) {
       fabric_map.error("planes", "does-not-fit",
                        fmt::format("a node with {} NICs has none in some of {} planes", nics, planes),
@@ -175,7 +181,7 @@ void check_planes(YamlMap& fabric_map, const ClusterSpec& cluster) {
                      "every plane has the same rails");
 }
 
-// Checks that need both: a fabric with a fixed size, and the nodes on it.
+// Checks that need both, the fabric and the nodes on it.
 void check_fabric_size(YamlMap& fabric_map, const ClusterSpec& cluster) {
   const FabricSpec& fabric = cluster.fabric;
   const std::int64_t nodes = cluster.server_count();
@@ -190,13 +196,19 @@ void check_fabric_size(YamlMap& fabric_map, const ClusterSpec& cluster) {
   }
   if (fabric.kind == FabricKind::kDragonfly) {
     const std::int64_t routers = std::int64_t{fabric.groups} * fabric.routers_per_group;
-    if (routers > kMaxGpus || routers * fabric.nodes_per_router < nodes)
+    if (routers * fabric.nodes_per_router < nodes)
       fabric_map.error("groups", "does-not-fit",
                        fmt::format("{} groups x {} routers x {} nodes hold {}, not the cluster's {}",
                                    fabric.groups, fabric.routers_per_group, fabric.nodes_per_router,
                                    routers * fabric.nodes_per_router, nodes),
                        "more groups, more routers in a group or more nodes on a router");
   }
+  const double cables = cables_of(fabric, cluster.server_count(), most_nics(cluster));
+  if (cables > kMaxCables)
+    fabric_map.error(
+        "", "too-large",
+        fmt::format("its switches have {:.1e} cables, more than the {:.0e} that fit", cables, kMaxCables),
+        "fewer switches may stand for all of them, as one spine does");
 }
 
 void check_fabric(YamlMap& map, const ClusterSpec& cluster) {
@@ -239,8 +251,8 @@ std::optional<ModelSpec> load_hf_model(YamlMap& root, const std::string& name, c
                                        Origins& origins) {
   const auto file = find_preset(root, "model", name, kModelPreset, places);
   if (!file) return std::nullopt;
-  const auto text = load_text_file(*file, root.diagnostics());
-  if (!text) return std::nullopt;
+  const std::string* text = places.library.text(*file, root.diagnostics());
+  if (text == nullptr) return std::nullopt;
   auto read = read_hf_config(*text, place_name(*file), root.diagnostics(), &origins);
   if (!read) return std::nullopt;
   return std::move(read->model);

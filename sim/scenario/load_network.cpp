@@ -12,10 +12,10 @@ namespace stagecraft {
 
 namespace {
 
-// Removes `word`, a blank and a number from the front of `text`.
+// Removes `word` and a number from the front of `text`.
 std::optional<int> take_number(std::string_view& text, std::string_view word) {
-  if (!text.starts_with(word) || text.size() <= word.size() || text[word.size()] != ' ') return std::nullopt;
-  const char* begin = text.data() + word.size() + 1;
+  if (!text.starts_with(word)) return std::nullopt;
+  const char* begin = text.data() + word.size();
   int value = 0;
   const auto [end, error] = std::from_chars(begin, text.data() + text.size(), value);
   if (error != std::errc() || value < 0) return std::nullopt;
@@ -72,12 +72,11 @@ NetworkMode load_mode(YamlMap& map, std::string_view key) {
 }  // namespace
 
 std::optional<NodePlace> parse_place(std::string_view text) {
-  const std::optional<int> node = take_number(text, "node");
+  const std::optional<int> node = take_number(text, "node ");
   if (!node) return std::nullopt;
   NodePlace place{.node = *node};
   if (text.empty()) return place;
-  text.remove_prefix(1);
-  place.gpu = take_number(text, "gpu");
+  place.gpu = take_number(text, " gpu ");
   if (!place.gpu || !text.empty()) return std::nullopt;
   return place;
 }

@@ -118,7 +118,6 @@ void check_gradient(YamlMap& map, const TrainingSpec& spec) {
             spec.precision == Precision::kFp32 ? "use fp32" : fmt::format("use fp32 or {}", legal));
 }
 
-// `modules: [core_attn, mlp]`; each wrong name is reported where it stands.
 // none | selective | full, or {granularity, modules | method, layers}.
 RecomputeSpec load_recompute(YamlMap& training) {
   RecomputeSpec spec;
@@ -154,6 +153,22 @@ RecomputeSpec load_recompute(YamlMap& training) {
   return spec;
 }
 
+// Memory of the software: `options.memory`.
+SoftwareMemory load_software_memory(YamlMap& options) {
+  YamlMap map = options.map("memory");
+  SoftwareMemory spec;
+  spec.fused_loss = map.boolean("fused_loss", false);
+  spec.fp32_logits = map.boolean("fp32_logits", false);
+  spec.keep_outputs = map.boolean("keep_outputs", false);
+  spec.gradient_placeholders = map.boolean("gradient_placeholders", false);
+  spec.whole_gradients = map.boolean("whole_gradients", false);
+  spec.bucket_copies = map.boolean("bucket_copies", false);
+  if (map.has("fragmentation"))
+    spec.fragmentation = map.number("fragmentation", {.min = 0, .max = 1, .fallback = 0.0});
+  map.finish();
+  return spec;
+}
+
 // Schedules that support this number of chunks and ranks, with enough micro-batches (their number is unknown
 // here).
 std::vector<std::string> orders_for(const ParallelSpec& parallelism) {
@@ -169,6 +184,7 @@ std::vector<std::string> orders_for(const ParallelSpec& parallelism) {
 
 }  // namespace
 
+// `modules: [core_attn, mlp]`; each wrong name is reported where it stands.
 RecomputeModules load_recompute_modules(YamlMap& map, const char* key) {
   const ErrorWatch watch(map.diagnostics());
   const std::vector<std::string> words = map.texts(key);
@@ -278,22 +294,6 @@ OverlapSpec load_overlap(YamlMap& root) {
   spec.context = map.boolean("context", true);
   spec.expert = map.boolean("expert", false);
   spec.shared_experts = map.boolean("shared_experts", false);
-  map.finish();
-  return spec;
-}
-
-// Memory of the software: `options.memory`.
-SoftwareMemory load_software_memory(YamlMap& options) {
-  YamlMap map = options.map("memory");
-  SoftwareMemory spec;
-  spec.fused_loss = map.boolean("fused_loss", false);
-  spec.fp32_logits = map.boolean("fp32_logits", false);
-  spec.keep_outputs = map.boolean("keep_outputs", false);
-  spec.gradient_placeholders = map.boolean("gradient_placeholders", false);
-  spec.whole_gradients = map.boolean("whole_gradients", false);
-  spec.bucket_copies = map.boolean("bucket_copies", false);
-  if (map.has("fragmentation"))
-    spec.fragmentation = map.number("fragmentation", {.min = 0, .max = 1, .fallback = 0.0});
   map.finish();
   return spec;
 }

@@ -5,7 +5,6 @@
 #include <string_view>
 #include <utility>
 
-#include "base/text_file.hpp"
 #include "base/yaml_assign.hpp"
 #include "formats/fragment.hpp"
 #include "formats/hf_config.hpp"
@@ -36,8 +35,8 @@ void write_default_fabric(YamlNode& root, const PresetPlaces& places, Diagnostic
 std::optional<YamlNode> mapping_of(const fs::path& file, const PresetKind& kind, Library& library) {
   Diagnostics silent;
   if (file.extension() == ".json") {
-    const auto text = load_text_file(file, silent);
-    const auto read = text ? read_hf_config(*text, file.string(), silent) : std::nullopt;
+    const std::string* text = library.text(file, silent);
+    const auto read = text != nullptr ? read_hf_config(*text, file.string(), silent) : std::nullopt;
     if (!read) return std::nullopt;
     const YamlNode scenario =
         to_tree(read->fragment.entries, {.file = file.string(), .line = 1, .column = 1});

@@ -219,7 +219,8 @@ void print(Emitter& out, const ClusterSpec& cluster) {
     out.item();
     out.text("name", link.name);
     if (link.bandwidth) out.field("bandwidth", quantity(*link.bandwidth));
-    if (link.share < 1) out.real("share", link.share);
+    const bool says_more = link.bandwidth || link.latency || link.missing;
+    if (link.share < 1 || !says_more) out.real("share", link.share);
     if (link.latency) out.field("latency", quantity(*link.latency));
     if (link.missing) out.flag("missing", true);
     if (!link.both) out.field("direction", "one-way");

@@ -133,7 +133,10 @@ SourceLocation space_place(const SearchSpace& space, const ScenarioTree& base) {
 class Enumerator {
  public:
   Enumerator(const SearchSpace& space, SearchPlans& plans, Diagnostics& diagnostics)
-      : space_(space), plans_(plans), same_(space, plans.frames) {
+      : space_(space),
+        plans_(plans),
+        same_(space, plans.frames),
+        some_unchunked_(std::ranges::any_of(plans.frames, [](const SearchFrame& f) { return !f.chunked; })) {
     AxisReader reader(space, diagnostics);
     tensor_ = reader.whole_numbers("parallelism.tensor", 1, kMostDegree);
     pipeline_ = reader.whole_numbers("parallelism.pipeline", 1, kMostDegree);
@@ -377,19 +380,13 @@ class Enumerator {
     return spread_layers(model->layers, stages);
   }
 
- public:
-  void note_schedules() {
-    some_unchunked_ = std::ranges::any_of(plans_.frames, [](const SearchFrame& f) { return !f.chunked; });
-  }
-
- private:
   const SearchSpace& space_;
   SearchPlans& plans_;
   SamePlans same_;
+  bool some_unchunked_;
   AxisValues tensor_, pipeline_, context_, data_, expert_, expert_tensor_, zero_group_, chunks_, micro_batch_,
       zero_, sequence_, recompute_;
   std::array<std::vector<double>, kPointSwitches> switches_;
-  bool some_unchunked_ = false;
   // Properties of the current frame.
   const Scenario* scenario_ = nullptr;
   int gpus_ = 0;
@@ -433,7 +430,6 @@ std::optional<SearchPlans> enumerate_plans(const ScenarioTree& base, const Searc
   SearchPlans plans{.frames = *std::move(frames), .points = {}};
   Enumerator enumerator(space, plans, diagnostics);
   if (!errors.clean()) return std::nullopt;
-  enumerator.note_schedules();
   for (std::uint32_t i = 0; i < plans.frames.size() && !enumerator.too_many(); i += kFrameKinds)
     enumerator.add(i);
   if (enumerator.too_many()) return too_many(kMostCandidates, "plans");

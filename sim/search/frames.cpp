@@ -43,8 +43,7 @@ class FrameLoader {
       for (const Assignments& choice : choices) {
         Assignments all = gpus;
         all.insert(all.end(), choice.begin(), choice.end());
-        for (std::uint32_t kind = 0; kind < kFrameKinds; ++kind)
-          if (!add(all, static_cast<FrameKind>(kind))) return std::nullopt;
+        if (!add(all)) return std::nullopt;
       }
     if (!errors.clean()) return std::nullopt;
     return std::move(frames_);
@@ -110,10 +109,16 @@ class FrameLoader {
     return load_scenario(base_, assignments, library_, ignored);
   }
 
-  // False after reporting.
-  bool add(Assignments assignments, FrameKind kind) {
+  // The frames of a choice, one of each kind. False after reporting.
+  bool add(const Assignments& assignments) {
     const auto own = load_scenario(base_, assignments, library_, diagnostics_);
     if (!own) return false;
+    for (std::uint32_t kind = 0; kind < kFrameKinds; ++kind)
+      if (!add(assignments, static_cast<FrameKind>(kind), own->parallelism.zero_stage)) return false;
+    return true;
+  }
+
+  bool add(Assignments assignments, FrameKind kind, int own_zero) {
     const bool sharded = kind != FrameKind::kReplicated;
     assignments.push_back({"parallelism.zero_stage", given(sharded ? "2" : "0", "search")});
     auto scenario = load_scenario(base_, assignments, library_, diagnostics_);
@@ -131,10 +136,7 @@ class FrameLoader {
       return false;
     }
     const int gpus = scenario->cluster->gpu_count();
-    SearchFrame frame{.scenario = *std::move(scenario),
-                      .gpus = gpus,
-                      .chunked = false,
-                      .own_zero = own->parallelism.zero_stage};
+    SearchFrame frame{.scenario = *std::move(scenario), .gpus = gpus, .chunked = false, .own_zero = own_zero};
     frame.runs = run_orders(frame.scenario, space_);
     if (const ScheduleKind* order = find_schedule(frame.scenario.schedule.name))
       frame.chunked = order->chunked;

@@ -64,12 +64,13 @@ void OrderedPool::run(std::span<const std::size_t> jobs) const {
     while (const std::optional<std::size_t> at = desk.take()) desk.put(*at, work(jobs[*at]));
   };
   std::vector<std::jthread> pool;
-  const std::size_t wanted = std::min(static_cast<std::size_t>(std::max(threads, 1)), jobs.size());
-  for (std::size_t i = 0; i < wanted; ++i) pool.emplace_back(worker);
-  struct Release {  // also when accept() throws, so that workers do not wait forever
+  struct
+      Release {  // also when accept() throws or a thread cannot be made, so that workers do not wait forever
     Desk& desk;
     ~Release() { desk.stop(); }
   } const release{desk};
+  const std::size_t wanted = std::min(static_cast<std::size_t>(std::max(threads, 1)), jobs.size());
+  for (std::size_t i = 0; i < wanted; ++i) pool.emplace_back(worker);
   bool go_on = true;
   auto last_tick = std::chrono::steady_clock::now();
   for (std::size_t at = 0; go_on && at < jobs.size();) {

@@ -270,6 +270,10 @@ TEST(Override, ReplacesMakesAndReachesIntoLists) {
 TEST(Override, NullTakesKeyAway) {
   EXPECT_EQ(after("a: {b: 1, c: 2}", "a.b=null", {"a", "b"}), "absent");
   EXPECT_EQ(after("a: 1", "b.c=null", {"b"}), "absent");
+  EXPECT_EQ(after("a: [{b: 1}, {b: 2, c: 3}]", "a.1.b=null", {"a", "1", "b"}), "absent");
+  EXPECT_EQ(
+      after("a: [{b: 1}]", "a.1.b=null", {}),
+      "--set a.1.b=null: error: a: is a list of 1: there is no entry '1'\n  hint: entries count from 0");
   EXPECT_EQ(after("a: [1]", "a.0=null", {}),
             "--set a.0=null: error: a.0: nothing can be taken out of a list\n  hint: give the whole list");
 }

@@ -161,6 +161,18 @@ bad.yaml:5:16: error: nic_bandwidth: must be above 0
 )");
 }
 
+// What would follow from the value of a key that could not be read is not said of the others.
+TEST(LoadNode, SaysAMistakeOnce) {
+  const std::string rest =
+      std::string(kRest) + "nic_bandwidth: 200 Gb/s\ngpus_per_pcie_switch: 2\nsocket_link: 20 GB/s\n";
+  EXPECT_EQ(complaints(rest + "sockets: 2\n", load_node), R"(
+bad.yaml:1:1: error: gpus: is required, but not given
+)");
+  EXPECT_EQ(complaints(rest + "gpus: 8\nsockets: 9\n", load_node), R"(
+bad.yaml:8:10: error: sockets: 9 is more than 8, the largest allowed
+)");
+}
+
 TEST(LoadNode, RefusesUnknownKeys) {
   EXPECT_EQ(complaints(std::string(kRest) + "gpus: 8\nnic_bandwith: 200 Gb/s\n", load_node), R"(
 bad.yaml:1:1: error: nic_bandwidth: is required, but not given
@@ -200,6 +212,17 @@ bad.yaml:3:19: error: oversubscription: 8 is more than the 4 nodes below a leaf
 TEST(LoadFabric, RefusesLatenciesOfDays) {
   EXPECT_EQ(complaints("kind: fat-tree\nstep_latency: 106000 days\n", load_fabric), R"(
 bad.yaml:2:15: error: step_latency: 106000 days is more than an hour
+  hint: latencies are microseconds
+)");
+}
+
+// Two of them would pass what is counted.
+TEST(LoadNode, RefusesLatenciesOfDays) {
+  EXPECT_EQ(complaints(std::string(kRest) +
+                           "gpus: 8\nnic_bandwidth: 200 Gb/s\nnvlink: 300 GB/s\nnvlink_latency: 60000 days\n",
+                       load_node),
+            R"(
+bad.yaml:7:17: error: nvlink_latency: 60000 days is more than an hour
   hint: latencies are microseconds
 )");
 }

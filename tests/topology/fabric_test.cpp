@@ -246,6 +246,14 @@ std::vector<Case> cases() {
           {"torus in planes", 12, with_planes(torus({4, 3}))}};
 }
 
+// Property: as many as are built.
+TEST(Fabric, CountsItsCablesBeforeItIsBuilt) {
+  for (const Case& tested : cases())
+    EXPECT_EQ(cables_of(tested.fabric, tested.nodes, 2),
+              trunks(round_cluster(tested.nodes, tested.fabric, small_node())))
+        << tested.name;
+}
+
 // What leaves a vertex has entered it, but for a, which gives 1, and b, which takes 1.
 void expect_conserved(const Cluster& cluster, DeviceId a, DeviceId b) {
   std::map<VertexId, double> gained;

@@ -117,7 +117,8 @@ TEST(LoadLinks, RefusesWhatContradictsItself) {
                  "- {name: b, missing: true, latency: 1 us}\n"
                  "- {name: c}\n"
                  "- {name: d, bandwidth: 0 GB/s}\n"
-                 "- {name: e, share: 1.5, direction: up}\n")
+                 "- {name: e, share: 1.5, direction: up}\n"
+                 "- {name: f, latency: 2 h}\n")
                 .said,
             R"(
 bad.yaml:2:20: error: cluster.links.0.share: is given together with `bandwidth`
@@ -131,6 +132,8 @@ bad.yaml:5:24: error: cluster.links.3.bandwidth: must be above 0
 bad.yaml:6:20: error: cluster.links.4.share: 1.5 is more than 1, the largest allowed
 bad.yaml:6:36: error: cluster.links.4.direction: 'up' is not known here
   hint: one of both, one-way
+bad.yaml:7:22: error: cluster.links.5.latency: 2.00 h is more than an hour
+  hint: latencies are microseconds
 )");
 }
 

@@ -123,6 +123,20 @@ TEST(ServerGraph, OfTwoSocketsWithoutSwitchesHasARootEach) {
   EXPECT_EQ(way(cluster, 3, 4), "node 0 gpu 3 > node 0 pcie root 0 > node 0 pcie root 1 > node 0 gpu 4");
 }
 
+// System: the first 4, then the first 6 of 8 GPUs. Expectations: they are in the sockets that they are in where
+// all are used.
+TEST(ServerGraph, OfPartOfANodeHasTheSocketsOfItsGpus) {
+  NodeSpec node = round_node();
+  node.nvlink = Bandwidth(0);
+  node.sockets = 2;
+  node.socket_link = 30_GBps;
+  const Cluster half({.groups = {{node, 1}}, .gpus_used = 4, .fabric = round_fabric()});
+  EXPECT_EQ(way(half, 0, 3), "node 0 gpu 0 > node 0 pcie root > node 0 gpu 3");
+  const Cluster most({.groups = {{node, 1}}, .gpus_used = 6, .fabric = round_fabric()});
+  EXPECT_EQ(way(most, 0, 3), "node 0 gpu 0 > node 0 pcie root 0 > node 0 gpu 3");
+  EXPECT_EQ(way(most, 3, 4), "node 0 gpu 3 > node 0 pcie root 0 > node 0 pcie root 1 > node 0 gpu 4");
+}
+
 // System: 5 servers of 4 GPUs, 2 to an NVLink domain. Expectations: a node is a domain, the last one half
 // full; the network of a node is that of both its servers.
 TEST(ServerGraph, OfAnNvlinkDomainIsOneNode) {

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "sim/scenario/scenario_tree.hpp"
+
 namespace stagecraft {
 namespace {
 
@@ -60,6 +62,25 @@ TEST(Library, HashesTheContentsOfTheFilesThatWereAskedFor) {
   (void)other.text(small, diagnostics);
   EXPECT_EQ(other.contents(), of_small);
   EXPECT_TRUE(diagnostics.items().empty());
+}
+
+// A model that is a config.json counts among the files, read as it is and with a key of it overridden: a sweep is
+// another one where that file is.
+TEST(Library, HashesTheConfigurationThatAScenarioNamesAsItsModel) {
+  const auto contents = [](const std::string& config, std::vector<Assignment> assignments) {
+    Library library({.root = kRoot});
+    Diagnostics diagnostics;
+    auto root = parse_yaml("stagecraft: 1\nmodel: tests/data/hf_config/" + config +
+                               ".config.json\ncluster: {node: dgx-a100-80gb, nodes: 1}\n"
+                               "training: {global_batch_size: 8, sequence_length: 1024}\n",
+                           "s.yaml", diagnostics);
+    const ScenarioTree tree{.root = root.value(), .source = "s.yaml", .folder = kRoot};
+    EXPECT_TRUE(load_scenario(tree, assignments, library, diagnostics));
+    return library.contents();
+  };
+  EXPECT_NE(contents("llama-3-8b", {}), contents("llama-3-70b", {}));
+  const std::vector<Assignment> fewer = {{.path = "model.layers", .value = yaml_scalar("4")}};
+  EXPECT_NE(contents("llama-3-8b", fewer), contents("llama-3-70b", fewer));
 }
 
 // Scenarios read one after the other do not see each other: an override of one is not that of the next.

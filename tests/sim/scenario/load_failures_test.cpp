@@ -388,8 +388,17 @@ TEST(FailureProcess, TakesALeafOfTheFabricForADomainOfBursts) {
   const Result result = read(kJob + "failures: {process: bursts}\n");
   ASSERT_TRUE(result.scenario) << result.messages;
   const auto& bursts = std::get<BurstFailures>(result.scenario->failures->processes.at(0).law);
-  EXPECT_EQ(bursts.domain_nodes, std::max<std::int64_t>(result.scenario->cluster->fabric.nodes_per_leaf, 1));
+  EXPECT_EQ(bursts.domain_nodes, result.scenario->cluster->fabric.nodes_per_leaf);
   EXPECT_EQ(bursts.sizes.front(), std::pair(1, 499.0));
+}
+
+TEST(FailureProcess, TakesAllNodesForADomainOfBurstsWhereThereAreNoLeaves) {
+  for (const char* fabric :
+       {"{kind: single-switch}", "{kind: torus, dims: [4, 4], link_bandwidth: 25 GB/s}"}) {
+    const FailureSpec spec =
+        failures_of("failures: {process: bursts}\n", {std::string("cluster.fabric=") + fabric});
+    EXPECT_EQ(std::get<BurstFailures>(spec.processes.at(0).law).domain_nodes, 16) << fabric;
+  }
 }
 
 TEST(FailureProcess, FindsTracesBesideTheScenarioAndAmongOurs) {

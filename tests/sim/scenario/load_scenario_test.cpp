@@ -668,7 +668,8 @@ TEST(Scenario, ReadsBackEveryShapeOfAMachineFromItsYaml) {
             ", nodes: 4, fabric: {kind: fat-tree, nodes_per_leaf: 1, spines: 2, nodes_per_pod: 2, cores: 4,"
             " core_oversubscription: 1.5, planes: 2, routing: ecmp, routing_seed: 7},"
             " links: [{name: node 0 nic 1 -> *, bandwidth: 1 MB/s, latency: 3 us, direction: one-way},"
-            " {name: spine 0 -> core 1, missing: true}, {name: node 3 gpu 2 -> gpu 3, share: 0.25}]}",
+            " {name: spine 0 -> core 1, missing: true}, {name: node 3 gpu 2 -> gpu 3, share: 0.25},"
+            " {name: node 2 gpu 2 -> gpu 3, share: 1}]}",
         "{node: " + domain +
             ", nodes: 4, fabric: {kind: dragonfly, groups: 2, routers_per_group: 2, nodes_per_router: 1,"
             " global_links: 2, link_bandwidth: 1 GB/s, global_bandwidth: 2 GB/s}}",
