@@ -165,8 +165,8 @@ std::string verbose_lines(const Report& report) {
                        "forward; HFU adds what is recomputed; bubble over ideal = (makespan - ideal) / ideal "
                        "of the passes");
   out +=
-      headed_line("simulated", fmt::format("{} tasks on {} ranks, timeline {}", with_thousands(report.tasks),
-                                           report.simulated_ranks, report.timeline_hash));
+      headed_line("simulated", fmt::format("{} on {}, timeline {}", counted_thousands(report.tasks, "task"),
+                                           counted(report.simulated_ranks, "rank"), report.timeline_hash));
   for (const std::string& assumption : report.assumptions) out += wrapped_lines("assumed", assumption);
   return out;
 }

@@ -316,7 +316,8 @@ void refuse_two_forms(const Arguments& arguments) {
 std::string command_help(const CommandSpec& command) {
   std::string out;
   for (const std::string_view example : command.examples) out += fmt::format("  {}\n", example);
-  out += fmt::format("\nusage: stagecraft {} {}\n{}\n", command.name, command.words, command.summary);
+  out += fmt::format("\nusage: stagecraft {}{}{}\n{}\n", command.name, command.words.empty() ? "" : " ",
+                     command.words, command.summary);
   if (!command.options.empty()) out += "\noptions\n" + options_help(command.options);
   return out + "\nevery command\n" + options_help(common_options());
 }

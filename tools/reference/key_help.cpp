@@ -373,7 +373,7 @@ constexpr KeyHelp kScenarioHelp[] = {
             R"({"type":"string","pattern":"^[0-9.]+ ?[A-Za-z]+/h$"})"},
     KeyHelp{"search.source", "where the limits are from", "nothing", R"({"type":"string"})"},
     KeyHelp{"failures", "weeks of failures, for `stagecraft goodput`: [failures.md](failures.md)"},
-    KeyHelp{"failures.process", "what fails: a kind, a mapping, or a list of them", "`exponential`"},
+    KeyHelp{"failures.process", "what fails: a kind, a mapping, or a list of mappings", "`exponential`"},
     KeyHelp{"failures.process.kind", "the law"},
     KeyHelp{"failures.process.rate_per_node_day", "failures of a node in 24 h", "failures/defaults.yaml"},
     KeyHelp{"failures.process.exponent", "the rate goes with the job's nodes to this power"},
