@@ -102,8 +102,7 @@ int score_time_of(const PublishedSet& set, Library& library, const Call& call, S
 std::optional<PublishedSet> load_set(const std::filesystem::path& file, const Call& call, Session& session) {
   Diagnostics diagnostics;
   std::optional<PublishedSet> set = load_published(file, call.fabrics, diagnostics);
-  const bool silent =
-      set && (call.arguments.has("quiet") || call.arguments.has("json") || call.arguments.has("markdown"));
+  const bool silent = set && (call.arguments.has("json") || call.arguments.has("markdown"));
   if (!silent) print_diagnostics(diagnostics.sorted(), call.arguments, session);
   return set;
 }
