@@ -257,7 +257,6 @@ class Words {
  private:
   void step(std::string_view text) {
     const char c = text[at_];
-    if (c == '\n') ++line_;
     if (quote_ == '\'') return c == '\'' ? close_quote() : take(c);
     if (c == '\\' && at_ + 1 < text.size()) return backslash(text);
     if (c == '$') return dollar(text);
@@ -270,6 +269,7 @@ class Words {
       ++at_;
     } else if (is_blank(c) || c == '\n') {
       end_word();
+      if (c == '\n') ++line_;
       ++at_;
     } else if (c == '#' && !open_) {
       at_ = std::min(text.find('\n', at_), text.size());
@@ -279,6 +279,7 @@ class Words {
   }
 
   void take(char c) {
+    if (c == '\n') ++line_;  // inside quotes
     word_.text += c;
     open_ = true;
     ++at_;
@@ -352,7 +353,7 @@ class Words {
 
   void put(std::string_view value) {
     for (const char c : value) {
-      if (quote_ == 0 && is_blank(c))
+      if (quote_ == 0 && (is_blank(c) || c == '\n'))
         end_word();
       else
         word_.text += c, open_ = true;
