@@ -38,39 +38,9 @@ Diagnostic no_configuration(const std::string& name) {
           .message = "holds no configuration of DeepSpeed or GPT-NeoX"};
 }
 
-void add_cluster(Fragment& fragment, const ImportRequest& request, SettingsReader& reader) {
-  if (!request.gpus) {
-    fragment.missing.emplace_back(
-        "cluster: {node: dgx-a100-80gb, nodes: 1}   # or import with --gpus N --node NAME");
-    return;
-  }
-  Entries cluster{text_entry("node", request.node.value_or("dgx-a100-80gb"),
-                             {.comment = request.node ? "--node" : "assumed", .where = {}})};
-  if (!request.node) {
-    reader.missing(Severity::kWarning, "cluster.node",
-                   "nothing says which machine the job runs on: dgx-a100-80gb is assumed", "--node NAME");
-  }
-  if (*request.gpus % request.node_gpus == 0)
-    cluster.push_back(entry("nodes", *request.gpus / request.node_gpus, {.comment = "--gpus", .where = {}}));
-  else if (*request.gpus < request.node_gpus)
-    cluster.push_back(entry("gpus", *request.gpus, {.comment = "--gpus", .where = {}}));
-  else
-    reader.missing(
-        Severity::kError, "cluster.nodes",
-        fmt::format("{} GPUs are no whole number of nodes of {}", *request.gpus, request.node_gpus),
-        "--gpus N");
-  add_section(fragment, "cluster", std::move(cluster));
-}
-
 std::string open_line(const SettingsReader& reader, const char* key, const char* value, const char* path) {
   return fmt::format("{}: {}   # under training{}", key, value,
                      reader.is_auto(path) ? ": \"auto\" is filled in by the trainer" : "");
-}
-
-// Where a number of the batch stands, or how it follows from the others.
-ImportSource given_or(const SettingsReader& reader, std::string_view path, std::string derivation) {
-  if (reader.has(path) && !reader.is_auto(path)) return reader.source(path);
-  return {.comment = std::move(derivation), .where = {}};
 }
 
 Entries training_of(SettingsReader& reader, const Batch& batch, const ZeroSettings& zero,
@@ -79,13 +49,13 @@ Entries training_of(SettingsReader& reader, const Batch& batch, const ZeroSettin
   if (batch.global)
     training.push_back(
         entry("global_batch_size", *batch.global,
-              given_or(reader, "train_batch_size", "micro-batch × accumulation × data ranks")));
+              reader.source_or("train_batch_size", "micro-batch × accumulation × data ranks")));
   else
     fragment.missing.push_back(open_line(reader, "global_batch_size", "256", "train_batch_size"));
   if (batch.micro)
     training.push_back(entry("micro_batch_size", *batch.micro,
-                             given_or(reader, "train_micro_batch_size_per_gpu",
-                                      "train_batch_size / (accumulation × data ranks)")));
+                             reader.source_or("train_micro_batch_size_per_gpu",
+                                              "train_batch_size / (accumulation × data ranks)")));
   else
     fragment.missing.push_back(open_line(reader, "micro_batch_size", "1", "train_micro_batch_size_per_gpu"));
   fragment.missing.emplace_back("sequence_length: 2048   # under training");
@@ -110,7 +80,11 @@ std::optional<Fragment> import_plain(SettingsReader& reader, const ImportRequest
 
   Entries options, offload, overlap;
   const ZeroSettings zero = read_zero(reader, options, offload);
-  add_cluster(fragment, request, reader);
+  if (request.gpus)
+    add_section(fragment, "cluster", read_cluster(reader, request, *request.gpus));
+  else
+    fragment.missing.emplace_back(
+        "cluster: {node: dgx-a100-80gb, nodes: 1}   # or import with --gpus N --node NAME");
   Entries parallelism;
   if (tensor > 1)
     parallelism.push_back(entry("tensor", tensor, reader.source("tensor_parallel.autotp_size")));

@@ -15,7 +15,6 @@ namespace {
 
 constexpr std::int64_t kMaxWays = 1'000'000;
 constexpr std::int64_t kMaxCount = 1'000'000'000;
-constexpr std::int64_t kNodeGpus = 8;
 
 class NeoxImport {
  public:
@@ -31,7 +30,7 @@ class NeoxImport {
     if (complete_ && watch.clean())
       if (auto line = parameters_line(fragment_.entries.back().entries, reader_.file(), diagnostics_))
         fragment_.head.push_back(std::move(*line));
-    add_section(fragment_, "cluster", cluster());
+    add_section(fragment_, "cluster", read_cluster(reader_, request_, gpus_));
     zero_ = read_zero(reader_, options_, offload_);
     add_section(fragment_, "parallelism", parallelism());
     fragment_.entries.push_back(
@@ -53,12 +52,6 @@ class NeoxImport {
     const auto value = reader_.integer(path, 1, kMaxCount);
     if (!value && watch.clean()) reader_.error(path, "missing", "is required, but not given");
     return value.value_or(1);
-  }
-
-  std::int64_t defaulted(std::string_view path, std::int64_t fallback) {
-    const auto value = reader_.integer(path, 1, kMaxCount);
-    if (!value) reader_.assume(fmt::format("{} {}", path, fallback));
-    return value.value_or(fallback);
   }
 
   // 0 and 1 both mean no pipeline, and no tensor ranks.
@@ -181,25 +174,6 @@ class NeoxImport {
     model.push_back(flag_entry("dropout", hidden > 0 || attention > 0, reader_.source("hidden_dropout")));
   }
 
-  Entries cluster() {
-    const std::int64_t per_node = request_.node ? request_.node_gpus : kNodeGpus;
-    Entries cluster{text_entry("node", request_.node.value_or("dgx-a100-80gb"),
-                               {.comment = request_.node ? "--node" : "assumed", .where = {}})};
-    if (!request_.node) {
-      reader_.missing(Severity::kWarning, "cluster.node",
-                      "nothing says which machine the job runs on: dgx-a100-80gb is assumed", "--node NAME");
-    }
-    const ImportSource source{.comment = "--gpus", .where = {}};
-    if (gpus_ % per_node == 0)
-      cluster.push_back(entry("nodes", gpus_ / per_node, source));
-    else if (gpus_ < per_node)
-      cluster.push_back(entry("gpus", gpus_, source));
-    else
-      reader_.missing(Severity::kError, "cluster.nodes",
-                      fmt::format("{} GPUs are no whole number of nodes of {}", gpus_, per_node), "--gpus N");
-    return cluster;
-  }
-
   Entries parallelism() {
     Entries parallelism{
         entry("tensor", tensor_, reader_.source("model_parallel_size")),
@@ -252,15 +226,16 @@ class NeoxImport {
 
   Entries training() {
     const Batch batch = read_batch(reader_, data_, 1);
-    if (!reader_.has("gradient_accumulation_steps") && !reader_.has("train_batch_size"))
-      reader_.assume("gradient_accumulation_steps 1");
+    if (!reader_.has("gradient_accumulation_steps")) reader_.assume("gradient_accumulation_steps 1");
     Entries training;
     if (!batch.global || !batch.micro)
       reader_.error("train_micro_batch_size_per_gpu", "missing", "is required, but not given");
-    training.push_back(entry("global_batch_size", batch.global.value_or(1),
-                             {.comment = "micro-batch × accumulation × data ranks", .where = {}}));
     training.push_back(
-        entry("micro_batch_size", batch.micro.value_or(1), reader_.source("train_micro_batch_size_per_gpu")));
+        entry("global_batch_size", batch.global.value_or(1),
+              reader_.source_or("train_batch_size", "micro-batch × accumulation × data ranks")));
+    training.push_back(entry("micro_batch_size", batch.micro.value_or(1),
+                             reader_.source_or("train_micro_batch_size_per_gpu",
+                                               "train_batch_size / (accumulation × data ranks)")));
     training.push_back(entry("sequence_length", required("seq_length"), reader_.source("seq_length")));
     add_precision_to(training);
     training.push_back(text_entry("recompute",

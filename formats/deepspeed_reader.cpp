@@ -340,6 +340,11 @@ ImportSource SettingsReader::source(std::string_view path) const {
   return {.comment = std::string(path), .where = node->where};
 }
 
+ImportSource SettingsReader::source_or(std::string_view path, std::string derivation) const {
+  if (has(path) && !is_auto(path)) return source(path);
+  return {.comment = std::move(derivation), .where = {}};
+}
+
 void SettingsReader::error(std::string_view path, std::string code, std::string message, std::string hint) {
   diagnostics_.error({.code = std::move(code),
                       .where = source(path).where,
@@ -405,6 +410,26 @@ void SettingsReader::visit(const YamlNode& map, const std::string& prefix) {
 std::vector<std::string> SettingsReader::finish() {
   visit(root_, "");
   return aside_.empty() ? std::vector<std::string>{} : wrapped("", aside_);
+}
+
+std::vector<FragmentEntry> read_cluster(SettingsReader& reader, const ImportRequest& request,
+                                        std::int64_t gpus) {
+  const std::string node = request.node.value_or("dgx-a100-80gb");
+  if (!request.node)
+    reader.missing(Severity::kWarning, "cluster.node",
+                   fmt::format("nothing says which machine the job runs on: {} is assumed", node),
+                   "--node NAME");
+  Entries cluster{text_entry("node", node, {.comment = request.node ? "--node" : "assumed", .where = {}})};
+  const ImportSource source{.comment = "--gpus", .where = {}};
+  if (gpus % request.node_gpus == 0)
+    cluster.push_back(entry("nodes", gpus / request.node_gpus, source));
+  else if (gpus < request.node_gpus)
+    cluster.push_back(entry("gpus", gpus, source));
+  else
+    reader.missing(Severity::kError, "cluster.nodes",
+                   fmt::format("{} GPUs are no whole number of nodes of {}", gpus, request.node_gpus),
+                   "--gpus N");
+  return cluster;
 }
 
 ZeroSettings read_zero(SettingsReader& reader, std::vector<FragmentEntry>& options,
@@ -511,22 +536,23 @@ void add_precision(SettingsReader& reader, const ZeroSettings& zero, const SaidP
 
 Batch read_batch(SettingsReader& reader, std::optional<std::int64_t> data,
                  std::optional<std::int64_t> default_steps) {
-  constexpr std::int64_t kMost = 1'000'000;  // three of them multiply within 64 bits
-  Batch batch{.global = reader.integer("train_batch_size", 1, kMost * kMost),
+  constexpr std::int64_t kMost = 100'000;  // two of them times the GPUs of a request: 64 bits
+  Batch batch{.global = reader.integer("train_batch_size", 1),
               .micro = reader.integer("train_micro_batch_size_per_gpu", 1, kMost),
               .data = data};
   const auto given_steps = reader.integer("gradient_accumulation_steps", 1, kMost);
   const bool left_open = reader.is_auto("gradient_accumulation_steps");
   const std::optional<std::int64_t> steps = given_steps || left_open ? given_steps : default_steps;
-  if (batch.micro && steps && batch.data) {
-    const std::int64_t product = *batch.micro * *steps * std::min(*batch.data, kMost);
+  if (!steps) return batch;
+  if (batch.micro && batch.data) {
+    const std::int64_t product = *batch.micro * *steps * *batch.data;
     if (batch.global && *batch.global != product) {
       reader.error("train_batch_size", "contradiction",
                    fmt::format("{} is not micro-batch {} × accumulation {} × {} data ranks = {}",
                                *batch.global, *batch.micro, *steps, *batch.data, product));
     }
     batch.global = product;
-  } else if (batch.micro && given_steps && batch.global) {
+  } else if (batch.micro && batch.global) {
     if (*batch.global % (*batch.micro * *steps) != 0) {
       reader.error("train_batch_size", "contradiction",
                    fmt::format("{} is no multiple of micro-batch {} × accumulation {}", *batch.global,
@@ -534,7 +560,7 @@ Batch read_batch(SettingsReader& reader, std::optional<std::int64_t> data,
     } else {
       batch.data = *batch.global / (*batch.micro * *steps);
     }
-  } else if (batch.global && given_steps && batch.data && !batch.micro) {
+  } else if (batch.global && batch.data) {
     if (*batch.global % (*batch.data * *steps) != 0) {
       reader.error("train_batch_size", "contradiction",
                    fmt::format("{} is no multiple of accumulation {} × {} data ranks", *batch.global, *steps,

@@ -35,6 +35,8 @@ class SettingsReader {
 
   // The path; "default" where it is absent.
   [[nodiscard]] ImportSource source(std::string_view path) const;
+  // The path; `derivation` where it is absent or "auto".
+  [[nodiscard]] ImportSource source_or(std::string_view path, std::string derivation) const;
   [[nodiscard]] const std::string& file() const { return file_; }
 
   void error(std::string_view path, std::string code, std::string message, std::string hint = {});
@@ -67,6 +69,10 @@ class SettingsReader {
   std::vector<std::string> aside_;
   bool known_ = false;  // a key that is not read, but listed
 };
+
+// The request's machine, and how many of them make `gpus`; reports when they are no whole number.
+[[nodiscard]] std::vector<FragmentEntry> read_cluster(SettingsReader& reader, const ImportRequest& request,
+                                                      std::int64_t gpus);
 
 // zero_optimization, offload, precision: these settings of a configuration of either kind.
 struct ZeroSettings {

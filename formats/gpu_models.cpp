@@ -75,11 +75,12 @@ std::string near_gpu_models(std::string_view device) {
 }
 
 NvlinkRates nvlink_rates(int sm) {
-  if (sm >= 100) return {.planned = 40.1_GBps, .line = 50_GBps};
-  if (sm >= 90) return {.planned = 20.6_GBps, .line = 25_GBps};
+  if (sm >= 100) return {.planned = 40.1_GBps, .line = 50_GBps, .links = 18};
+  if (sm >= 90) return {.planned = 20.6_GBps, .line = 25_GBps, .links = 18};
   if (sm == 86) return {.planned = 12.0_GBps, .line = {}};
-  if (sm >= 70) return {.planned = 20.0_GBps, .line = 25_GBps};
-  if (sm >= 60) return {.planned = 18.0_GBps, .line = 20_GBps};
+  if (sm >= 80) return {.planned = 20.0_GBps, .line = 25_GBps, .links = 12};
+  if (sm >= 70) return {.planned = 20.0_GBps, .line = 25_GBps, .links = 6};
+  if (sm >= 60) return {.planned = 18.0_GBps, .line = 20_GBps, .links = 4};
   return {};
 }
 

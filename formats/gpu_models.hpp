@@ -31,6 +31,7 @@ struct GpuModel {
 struct NvlinkRates {
   Bandwidth planned{};
   Bandwidth line{};
+  int links = 0;  // of a GPU of SXM form
 };
 [[nodiscard]] NvlinkRates nvlink_rates(int sm);
 

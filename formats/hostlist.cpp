@@ -13,6 +13,7 @@ namespace stagecraft {
 namespace {
 
 constexpr std::size_t kMostDigits = 9;
+constexpr std::size_t kMostLetters = 255;  // of a name: brackets multiply them
 
 struct Range {
   std::int64_t first = 0, last = 0;
@@ -73,6 +74,10 @@ class Expander {
       const std::string_view plain = text.substr(0, open);
       if (plain.find_first_of("] \t") != std::string_view::npos) {
         fail(fmt::format("{} is no name", in_quotes(plain)));
+        return;
+      }
+      if (names.front().size() + plain.size() > kMostLetters) {
+        fail(fmt::format("a name has more than {} letters", kMostLetters));
         return;
       }
       for (std::string& name : names) name += plain;

@@ -83,7 +83,7 @@ std::vector<int> ranks_in(std::string_view text) {
   return ranks;
 }
 
-enum class SliceKind { kNone, kDevice, kLaunch, kOp, kAnnotation };
+enum class SliceKind { kDevice, kLaunch, kOp, kAnnotation };
 
 struct SliceCategory {
   std::string_view name;
@@ -420,8 +420,6 @@ void KinetoHandler::finish_event() {
       return finish_op();
     case SliceKind::kAnnotation:
       return finish_annotation();
-    case SliceKind::kNone:
-      return;
   }
 }
 

@@ -101,14 +101,11 @@ bool is_communication(const KinetoTrace& trace, const KinetoKernel& kernel, cons
 
 WorkKind kind_of_name(const std::string& name, std::string_view op) {
   const std::string lower_op = lower_case(op);
-  if (contains_any(name, {"adam", "multi_tensor_apply", "multitensorapply", "lamb_"}))
-    return WorkKind::kOptimizer;
-  if (attention_is_backward(op).has_value() || contains_any(name, {"flash", "fmha", "sdpa"}) ||
+  if (names_optimizer(name)) return WorkKind::kOptimizer;
+  if (attention_is_backward(op).has_value() || names_attention(name) ||
       contains_any(lower_op, {"flash_att", "dot_product_flash", "dot_product_cudnn", "efficient_attention"}))
     return WorkKind::kAttention;
-  if (contains_any(name, {"cross_entropy", "crossentropy", "logsoftmax", "log_softmax", "nll_loss"}) ||
-      contains_any(lower_op, {"cross_entropy", "log_softmax", "nll_loss"}))
-    return WorkKind::kLoss;
+  if (names_loss(name) || names_loss(lower_op)) return WorkKind::kLoss;
   if (product_op(op) != nullptr ||
       contains_any(name, {"gemm", "nvjet", "cutlass", "splitkreduce", "xmma", "gemv"}))
     return WorkKind::kProduct;
@@ -143,6 +140,19 @@ std::int64_t element_size(std::string_view dtype) {
 }
 
 }  // namespace
+
+bool names_attention(std::string_view name) {
+  return contains_any(name, {"flash", "fmha", "sdpa"});
+}
+
+bool names_loss(std::string_view name) {
+  return contains_any(name,
+                      {"cross_entropy", "crossentropy", "xentropy", "logsoftmax", "log_softmax", "nll_loss"});
+}
+
+bool names_optimizer(std::string_view name) {
+  return contains_any(name, {"adam", "multi_tensor_apply", "multitensorapply", "lamb_", "l2norm"});
+}
 
 WorkKind work_kind(const KinetoTrace& trace, const KinetoKernel& kernel) {
   if (kernel.work != DeviceWork::kKernel) return WorkKind::kCopy;

@@ -28,6 +28,11 @@ enum class WorkKind : std::uint8_t {
 inline constexpr std::array<std::string_view, 7> kWorkKindNames = {
     "gemm", "attention", "norms and elementwise", "loss", "optimizer", "communication", "copies"};
 
+// Does the name of a kernel, or of an operator, in lower case, say so?
+[[nodiscard]] bool names_attention(std::string_view name);
+[[nodiscard]] bool names_loss(std::string_view name);
+[[nodiscard]] bool names_optimizer(std::string_view name);
+
 [[nodiscard]] WorkKind work_kind(const KinetoTrace& trace, const KinetoKernel& kernel);
 
 // C (m x n) = A (m x k) B (k x n), `batch` times, as the operators of models/ count: m tokens and n outputs

@@ -58,11 +58,11 @@ ListTraffic list_traffic(const KnownOperator& known, std::string_view kernel) {
 
 // "CatArrayBatchedCopy<…OpaqueType<2u>, …>": bytes of an element; 0: not told.
 int opaque_size(std::string_view kernel) {
-  constexpr std::string_view kWord = "OpaqueType<";
-  const std::size_t at = kernel.find(kWord);
-  if (at == std::string_view::npos || at + kWord.size() >= kernel.size()) return 0;
-  const char digit = kernel[at + kWord.size()];
-  return digit >= '1' && digit <= '8' ? digit - '0' : 0;
+  const std::vector<std::string_view> arguments = functor_arguments(kernel, "OpaqueType");
+  int size = 0;
+  if (!arguments.empty())
+    (void)std::from_chars(arguments.front().begin(), arguments.front().end(), size);  // "2u"
+  return size >= 1 && size <= 16 ? size : 0;
 }
 
 std::string sample_word(const KnownOperator& known, std::string_view name) {

@@ -7,6 +7,7 @@
 #include "formats/input_text.hpp"
 #include "formats/kineto_arguments.hpp"
 #include "formats/kineto_attention.hpp"
+#include "formats/kineto_kernels.hpp"
 #include "formats/kineto_memory_work.hpp"
 
 namespace stagecraft {
@@ -15,19 +16,17 @@ namespace {
 // Names of kernels that extensions launch without an operator of their own.
 OperatorWork work_of_name(const std::string& name) {
   const bool backward = contains_any(name, {"bwd", "backward"});
-  if (contains_any(name, {"flash", "fmha", "sdpa"})) return {OperatorRole::kAttention, backward};
+  if (names_attention(name)) return {OperatorRole::kAttention, backward};
   if (contains_any(name, {"layer_norm", "layernorm", "rms_norm", "rmsnorm", "ln_fwd", "ln_bwd",
                           "cuapplylayer", "cuapplyrms", "cucomputegrad", "cucomputepartgrad"}))
     return {OperatorRole::kNorm, backward || name.find("cucompute") != std::string::npos};
-  if (contains_any(name,
-                   {"cross_entropy", "crossentropy", "xentropy", "logsoftmax", "log_softmax", "nll_loss"}))
-    return {OperatorRole::kLoss, backward};
+  if (names_loss(name)) return {OperatorRole::kLoss, backward};
   if (contains_any(name, {"softmax"})) return {OperatorRole::kSoftmax, backward};
   if (contains_any(name, {"fused_rope", "rotary"})) return {OperatorRole::kRope, backward};
   if (contains_any(name, {"gelu", "silu", "swiglu", "gated_act"}))
     return {OperatorRole::kActivation,
             backward || contains_any(name, {"dgelu", "dsilu", "dswiglu", "dgated"})};
-  if (contains_any(name, {"adam", "multi_tensor_apply", "l2norm"})) return {OperatorRole::kOptimizer, false};
+  if (names_optimizer(name)) return {OperatorRole::kOptimizer, false};
   if (contains_any(name, {"dropout"})) return {OperatorRole::kDropout, backward};
   if (contains_any(name, {"embedding"})) return {OperatorRole::kEmbedding, backward};
   return {};

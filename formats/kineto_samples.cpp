@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "base/text.hpp"
@@ -25,7 +26,7 @@ struct Executions {
   std::set<std::size_t> traces;
 };
 
-// Executions of operators: their work, and the time of all their kernels.
+// Executions of operators: their work, and the time of all their kernels: a split-k sum, a bias.
 template <class Work>
 struct CallOf {
   Work work;
@@ -34,15 +35,33 @@ struct CallOf {
 template <class Work>
 using CallsOf = std::map<std::int64_t, CallOf<Work>>;
 
+template <class Work>
+CallOf<Work>& add_time(CallsOf<Work>& calls, const KinetoKernel& kernel, const Work& work) {
+  CallOf<Work>& call = calls.try_emplace(kernel.call, CallOf<Work>{.work = work}).first->second;
+  call.time += kernel.length;
+  return call;
+}
+
+// What the kernels of one trace did.
+struct TraceCalls {
+  CallsOf<KinetoProduct> products;
+  CallsOf<KinetoAttention> attention;
+  CallsOf<KinetoMemoryWork> memory;
+  std::map<std::string, int> collectives;  // executions of a kind in a group and step
+};
+
 class SampleCollector {
  public:
   explicit SampleCollector(int gpus_per_node) : gpus_per_node_(gpus_per_node) {}
 
   void add(std::size_t index, const MeasuredTrace& measured) {
-    add_products(index, measured);
-    add_attention(index, measured);
-    add_memory_work(index, measured);
-    add_collectives(index, measured);
+    TraceCalls calls;
+    for (const KinetoKernel& kernel : measured.trace.kernels)
+      if (std::ranges::find(measured.steps, kernel.step) != measured.steps.end())
+        add_kernel(index, measured.trace, kernel, calls);
+    take_calls(index, calls.products, "products without a time");
+    take_calls(index, calls.attention, "attention without a time");
+    take_calls(index, calls.memory, "memory-bound kernels without a time");
   }
 
   [[nodiscard]] KinetoSamples result(const SampleSetup& setup, const std::string& date) const {
@@ -68,10 +87,6 @@ class SampleCollector {
   }
 
  private:
-  [[nodiscard]] static bool counts(const MeasuredTrace& measured, const KinetoKernel& kernel) {
-    return std::ranges::find(measured.steps, kernel.step) != measured.steps.end();
-  }
-
   void take(Sample point, const std::string& execution, double seconds, std::size_t trace) {
     std::string key = sample_key(point);
     Executions& executions =
@@ -83,12 +98,14 @@ class SampleCollector {
     executions.traces.insert(trace);
   }
 
-  void add_products(std::size_t index, const MeasuredTrace& measured);
-  void add_attention(std::size_t index, const MeasuredTrace& measured);
-  void add_memory_work(std::size_t index, const MeasuredTrace& measured);
+  void add_kernel(std::size_t index, const KinetoTrace& trace, const KinetoKernel& kernel, TraceCalls& calls);
+  void add_product(const KinetoTrace& trace, const KinetoKernel& kernel, TraceCalls& calls);
+  void add_attention(const KinetoTrace& trace, const KinetoKernel& kernel, TraceCalls& calls);
+  void add_memory_work(const KinetoTrace& trace, const KinetoKernel& kernel, TraceCalls& calls);
+  void add_collective(std::size_t index, const KinetoTrace& trace, const KinetoKernel& kernel,
+                      TraceCalls& calls);
   template <class Work>
   void take_calls(std::size_t index, const CallsOf<Work>& calls, const char* without_time);
-  void add_collectives(std::size_t index, const MeasuredTrace& measured);
   [[nodiscard]] int nodes_of(const std::vector<int>& ranks) const;
 
   int gpus_per_node_;
@@ -96,54 +113,23 @@ class SampleCollector {
   std::map<std::string, std::int64_t> unused_;
 };
 
-Sample product_point(const KinetoProduct& product) {
+Sample training_sample(std::string_view family, std::string_view op) {
   Sample sample;
-  sample.family = sample.op = "gemm";
-  sample.shape = {{"m", product.m}, {"n", product.n}, {"k", product.k}, {"batch", product.batch}};
-  sample.tags = {
-      {"dtype", product.dtype},
-      {"layout",
-       product.layout ? std::string(kGemmLayoutNames[static_cast<std::size_t>(*product.layout)]) : "unknown"},
-      {"load", "training"},
-      {"source", kSource}};
-  const auto m = static_cast<double>(product.m), n = static_cast<double>(product.n),
-             k = static_cast<double>(product.k), batch = static_cast<double>(product.batch);
-  sample.flops = 2 * m * n * k * batch;
+  sample.family = family;
+  sample.op = op;
+  sample.tags = {{"load", "training"}, {"source", kSource}};
   return sample;
 }
 
-// One execution of an operator may be several kernels: its split-k sum, its bias.
-void SampleCollector::add_products(std::size_t index, const MeasuredTrace& measured) {
-  struct Execution {
-    KinetoProduct product;
-    Duration time{};
-  };
-  std::map<std::int64_t, Execution> executions;  // by call
-  for (const KinetoKernel& kernel : measured.trace.kernels) {
-    if (!counts(measured, kernel) || work_kind(measured.trace, kernel) != WorkKind::kProduct) continue;
-    const std::optional<KinetoProduct> product = product_of(measured.trace, kernel);
-    if (!product) {
-      ++unused_["products without shapes"];
-      continue;
-    }
-    const auto [at, is_new] = executions.try_emplace(kernel.call, Execution{.product = *product});
-    at->second.time += kernel.length;
-    if (!at->second.product.layout) at->second.product.layout = product->layout;  // of its other kernel
-  }
-  for (const auto& [call, execution] : executions) {
-    if (execution.time <= Duration::zero())
-      ++unused_["products without a time"];
-    else
-      take(product_point(execution.product), fmt::format("{} {}", index, call), to_seconds(execution.time),
-           index);
-  }
-}
-
-Sample training_sample(std::string family, std::string op) {
-  Sample sample;
-  sample.family = std::move(family);
-  sample.op = std::move(op);
-  sample.tags = {{"load", "training"}, {"source", kSource}};
+Sample point_of(const KinetoProduct& product) {
+  Sample sample = training_sample("gemm", "gemm");
+  sample.shape = {{"m", product.m}, {"n", product.n}, {"k", product.k}, {"batch", product.batch}};
+  sample.tags["dtype"] = product.dtype;
+  sample.tags["layout"] =
+      product.layout ? kGemmLayoutNames[static_cast<std::size_t>(*product.layout)] : "unknown";
+  const auto m = static_cast<double>(product.m), n = static_cast<double>(product.n),
+             k = static_cast<double>(product.k), batch = static_cast<double>(product.batch);
+  sample.flops = 2 * m * n * k * batch;
   return sample;
 }
 
@@ -188,49 +174,60 @@ void SampleCollector::take_calls(std::size_t index, const CallsOf<Work>& calls, 
   }
 }
 
-void SampleCollector::add_attention(std::size_t index, const MeasuredTrace& measured) {
-  CallsOf<KinetoAttention> calls;
-  for (const KinetoKernel& kernel : measured.trace.kernels) {
-    if (!counts(measured, kernel) || work_kind(measured.trace, kernel) != WorkKind::kAttention) continue;
-    const AttentionOrReason read = attention_of(measured.trace, kernel);
-    const auto* attention = std::get_if<KinetoAttention>(&read);
-    if (attention == nullptr) {
-      ++unused_[std::get<std::string>(read)];
-    } else if (attention->queries != attention->keys || attention->head_size != attention->value_size) {
-      ++unused_["attention of unequal queries and keys, or heads of two sizes"];
-    } else {
-      calls.try_emplace(kernel.call, CallOf<KinetoAttention>{.work = *attention}).first->second.time +=
-          kernel.length;
-    }
-  }
-  take_calls(index, calls, "attention without a time");
-}
-
 // Over PCIe or between GPUs: not the memory of this one.
 bool leaves_device(const KinetoTrace& trace, const KinetoKernel& kernel) {
   return kernel.work == DeviceWork::kCopy && trace.name_of(kernel).find("DtoD") == std::string::npos;
 }
 
-void SampleCollector::add_memory_work(std::size_t index, const MeasuredTrace& measured) {
-  CallsOf<KinetoMemoryWork> calls;
-  for (const KinetoKernel& kernel : measured.trace.kernels) {
-    if (!counts(measured, kernel)) continue;
-    const WorkKind kind = work_kind(measured.trace, kernel);
-    if (kind == WorkKind::kProduct || kind == WorkKind::kAttention || kind == WorkKind::kCommunication)
-      continue;
-    if (leaves_device(measured.trace, kernel)) {
-      ++unused_["copies that leave the GPU's memory"];
-      continue;
-    }
-    const MemoryWorkOrReason read = memory_work_of(measured.trace, kernel);
-    const auto* work = std::get_if<KinetoMemoryWork>(&read);
-    if (work == nullptr)
-      ++unused_[std::get<std::string>(read)];
-    else
-      calls.try_emplace(kernel.call, CallOf<KinetoMemoryWork>{.work = *work}).first->second.time +=
-          kernel.length;
+void SampleCollector::add_kernel(std::size_t index, const KinetoTrace& trace, const KinetoKernel& kernel,
+                                 TraceCalls& calls) {
+  switch (work_kind(trace, kernel)) {
+    case WorkKind::kProduct:
+      return add_product(trace, kernel, calls);
+    case WorkKind::kAttention:
+      return add_attention(trace, kernel, calls);
+    case WorkKind::kCommunication:
+      return add_collective(index, trace, kernel, calls);
+    case WorkKind::kMemory:
+    case WorkKind::kLoss:
+    case WorkKind::kOptimizer:
+    case WorkKind::kCopy:
+      return add_memory_work(trace, kernel, calls);
   }
-  take_calls(index, calls, "memory-bound kernels without a time");
+}
+
+void SampleCollector::add_product(const KinetoTrace& trace, const KinetoKernel& kernel, TraceCalls& calls) {
+  const std::optional<KinetoProduct> product = product_of(trace, kernel);
+  if (!product) {
+    ++unused_["products without shapes"];
+    return;
+  }
+  KinetoProduct& known = add_time(calls.products, kernel, *product).work;
+  if (!known.layout) known.layout = product->layout;  // of its other kernel
+}
+
+void SampleCollector::add_attention(const KinetoTrace& trace, const KinetoKernel& kernel, TraceCalls& calls) {
+  const AttentionOrReason read = attention_of(trace, kernel);
+  const auto* attention = std::get_if<KinetoAttention>(&read);
+  if (attention == nullptr)
+    ++unused_[std::get<std::string>(read)];
+  else if (attention->queries != attention->keys || attention->head_size != attention->value_size)
+    ++unused_["attention of unequal queries and keys, or heads of two sizes"];
+  else
+    add_time(calls.attention, kernel, *attention);
+}
+
+void SampleCollector::add_memory_work(const KinetoTrace& trace, const KinetoKernel& kernel,
+                                      TraceCalls& calls) {
+  if (leaves_device(trace, kernel)) {
+    ++unused_["copies that leave the GPU's memory"];
+    return;
+  }
+  const MemoryWorkOrReason read = memory_work_of(trace, kernel);
+  if (const auto* work = std::get_if<KinetoMemoryWork>(&read))
+    add_time(calls.memory, kernel, *work);
+  else
+    ++unused_[std::get<std::string>(read)];
 }
 
 int SampleCollector::nodes_of(const std::vector<int>& ranks) const {
@@ -240,33 +237,27 @@ int SampleCollector::nodes_of(const std::vector<int>& ranks) const {
   return static_cast<int>(nodes.size());
 }
 
-void SampleCollector::add_collectives(std::size_t index, const MeasuredTrace& measured) {
-  std::map<std::string, int> seen;  // executions of a kind in a group and step
-  for (const KinetoKernel& kernel : measured.trace.kernels) {
-    if (!counts(measured, kernel) || work_kind(measured.trace, kernel) != WorkKind::kCommunication) continue;
-    const KinetoTraffic traffic = traffic_of(measured.trace, kernel);
-    if (!traffic.kind || !traffic.size || traffic.ranks < 2 || kernel.length <= Duration::zero()) {
-      ++unused_["communication without kind, size or ranks"];
-      continue;
-    }
-    const auto& said = measured.trace.collectives[static_cast<std::size_t>(kernel.collective)];
-    if (said.name.find("recv") != std::string::npos) {
-      ++unused_["receives, which wait for the sender"];
-      continue;
-    }
-    Sample point;
-    point.family = "nccl";
-    point.op = kCollectiveNames[static_cast<std::size_t>(*traffic.kind)];
-    point.shape = {
-        {"bytes", traffic.size->count()}, {"ranks", traffic.ranks}, {"nodes", nodes_of(said.ranks)}};
-    point.tags = {{"source", kSource}, {"load", "training"}, {"waiting", "for the slowest rank included"}};
-    point.bytes = static_cast<double>(traffic.size->count()) * bus_factor(*traffic.kind, traffic.ranks);
-    const auto step = measured.trace.steps[static_cast<std::size_t>(kernel.step)].number;
-    const std::string group = fmt::format(
-        "{} {} {}", said.ranks.empty() ? said.group : fmt::format("{}", fmt::join(said.ranks, ",")), step,
-        sample_key(point));
-    take(point, fmt::format("{} {}", group, seen[group]++), to_seconds(kernel.length), index);
+void SampleCollector::add_collective(std::size_t index, const KinetoTrace& trace, const KinetoKernel& kernel,
+                                     TraceCalls& calls) {
+  const KinetoTraffic traffic = traffic_of(trace, kernel);
+  if (!traffic.kind || !traffic.size || traffic.ranks < 2 || kernel.length <= Duration::zero()) {
+    ++unused_["communication without kind, size or ranks"];
+    return;
   }
+  const auto& said = trace.collectives[static_cast<std::size_t>(kernel.collective)];
+  if (said.name.find("recv") != std::string::npos) {
+    ++unused_["receives, which wait for the sender"];
+    return;
+  }
+  Sample point = training_sample("nccl", kCollectiveNames[static_cast<std::size_t>(*traffic.kind)]);
+  point.shape = {{"bytes", traffic.size->count()}, {"ranks", traffic.ranks}, {"nodes", nodes_of(said.ranks)}};
+  point.tags["waiting"] = "for the slowest rank included";
+  point.bytes = static_cast<double>(traffic.size->count()) * bus_factor(*traffic.kind, traffic.ranks);
+  const auto step = trace.steps[static_cast<std::size_t>(kernel.step)].number;
+  const std::string group =
+      fmt::format("{} {} {}", said.ranks.empty() ? said.group : fmt::format("{}", fmt::join(said.ranks, ",")),
+                  step, sample_key(point));
+  take(point, fmt::format("{} {}", group, calls.collectives[group]++), to_seconds(kernel.length), index);
 }
 
 void refuse_trace(const std::string& file, std::string code, std::string message, std::string hint,

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "calibrate/samples/statistics.hpp"
 #include "formats/megatron_sections.hpp"
 
 namespace stagecraft {
@@ -16,12 +17,6 @@ namespace {
 
 bool has_key(const Entries& entries, std::string_view key) {
   return std::ranges::any_of(entries, [&](const FragmentEntry& e) { return e.key == key; });
-}
-
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  const std::size_t half = values.size() / 2;
-  return values.size() % 2 == 1 ? values[half] : (values[half - 1] + values[half]) / 2;
 }
 
 void add_measurement(const MegatronArguments& arguments, std::optional<std::int64_t> batch,

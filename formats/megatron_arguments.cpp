@@ -11,6 +11,7 @@
 #include "base/text.hpp"
 #include "base/utf8.hpp"
 #include "base/yaml.hpp"
+#include "formats/input_text.hpp"
 #include "formats/megatron_flags.hpp"
 
 namespace stagecraft {
@@ -26,9 +27,7 @@ bool is_blank(char c) {
 }
 
 std::string_view without_blanks(std::string_view text) {
-  while (!text.empty() && is_blank(text.front())) text.remove_prefix(1);
-  while (!text.empty() && is_blank(text.back())) text.remove_suffix(1);
-  return text;
+  return trimmed(text, " \t\r");
 }
 
 bool starts_name(char c) {
@@ -41,30 +40,10 @@ bool continues_name(char c) {
 
 // Options are written with dashes or underscores, in the dump always with underscores.
 std::string canonical_option(std::string_view written) {
-  std::string name;
-  for (const char c : written)
-    name += c == '-' ? '_' : (c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c);
+  std::string name = lower_case(written);
+  std::ranges::replace(name, '-', '_');
   return name;
 }
-
-class Lines {
- public:
-  explicit Lines(std::string_view text) : rest_(without_byte_order_mark(text)) {}
-  bool next(std::string_view& line) {
-    if (rest_.empty()) return false;
-    const std::size_t end = rest_.find('\n');
-    line = rest_.substr(0, end);
-    rest_.remove_prefix(end == std::string_view::npos ? rest_.size() : end + 1);
-    if (line.ends_with('\r')) line.remove_suffix(1);
-    ++number_;
-    return true;
-  }
-  [[nodiscard]] int number() const { return number_; }
-
- private:
-  std::string_view rest_;
-  int number_ = 0;
-};
 
 // ---- The dump ----
 
@@ -160,15 +139,16 @@ class DumpReader {
 
   MegatronArguments read(std::string_view text) && {
     bool inside = false;
-    Lines lines(text);
-    for (std::string_view line; lines.next(line);) {
+    int number = 0;
+    for (const std::string_view line : lines_of(without_byte_order_mark(text))) {
+      ++number;
       if (line.find(kDumpTitle) != std::string_view::npos) {
         inside = true;
         ++run_;
       } else if (inside && line.find(kDumpEnd) != std::string_view::npos) {
         inside = false;
       } else if (inside) {
-        if (auto argument = dump_argument(without_prefix(line), {name_, lines.number(), 0}))
+        if (auto argument = dump_argument(without_prefix(line), {name_, number, 0}))
           take(std::move(*argument));
       } else if (auto iteration = iteration_of(line)) {
         iteration->run = run_;
@@ -178,7 +158,7 @@ class DumpReader {
     if (inside) {
       diagnostics_.warning(
           {.code = "cut-off",
-           .where = {name_, lines.number(), 0},
+           .where = {name_, number, 0},
            .message = "the argument block has no end: what it says is used as far as it goes"});
     }
     return std::move(arguments_);
@@ -257,7 +237,6 @@ class Words {
  private:
   void step(std::string_view text) {
     const char c = text[at_];
-    if (c == '\n') ++line_;
     if (quote_ == '\'') return c == '\'' ? close_quote() : take(c);
     if (c == '\\' && at_ + 1 < text.size()) return backslash(text);
     if (c == '$') return dollar(text);
@@ -270,6 +249,7 @@ class Words {
       ++at_;
     } else if (is_blank(c) || c == '\n') {
       end_word();
+      if (c == '\n') ++line_;
       ++at_;
     } else if (c == '#' && !open_) {
       at_ = std::min(text.find('\n', at_), text.size());
@@ -279,6 +259,7 @@ class Words {
   }
 
   void take(char c) {
+    if (c == '\n') ++line_;  // inside quotes
     word_.text += c;
     open_ = true;
     ++at_;
@@ -352,7 +333,7 @@ class Words {
 
   void put(std::string_view value) {
     for (const char c : value) {
-      if (quote_ == 0 && is_blank(c))
+      if (quote_ == 0 && (is_blank(c) || c == '\n'))
         end_word();
       else
         word_.text += c, open_ = true;

@@ -257,7 +257,8 @@ class ModelSection {
         experts.push_back(flag_entry("shared_gate", true, reader_.source("moe_shared_expert_gate")));
     }
     add_dense_layers(experts);
-    if (const auto factor = reader_.number("moe_expert_capacity_factor", 0, 1e6)) {
+    // Below zero it is none, as Megatron-LM's TransformerConfig takes it.
+    if (const auto factor = reader_.number("moe_expert_capacity_factor", -1e6, 1e6); factor && *factor >= 0) {
       experts.push_back(
           share_entry("capacity_factor", *factor, reader_.source("moe_expert_capacity_factor")));
       if (reader_.flag("moe_pad_expert_input_to_capacity"))

@@ -220,8 +220,7 @@ void add_expert_degrees(MegatronReader& reader, MegatronJob& job, Entries& entri
         fmt::format("{} GPUs of a pipeline rank are no multiple of expert × expert_tensor = {}", ranks, one),
         "`stagecraft check` will refuse it");
   }
-  if (given.value_or(job.tensor) > 1)
-    entries.push_back(entry("expert_tensor", given.value_or(job.tensor), source));
+  if (tensor > 1) entries.push_back(entry("expert_tensor", tensor, source));
 }
 
 }  // namespace
@@ -231,8 +230,8 @@ void read_megatron_degrees(MegatronReader& reader, const ImportRequest& request,
   job.pipeline = degree(reader, "pipeline_model_parallel_size");
   job.context = degree(reader, "context_parallel_size");
   const std::optional<std::int64_t> gpus = gpus_of(reader, request);
-  const bool said = reader.source("nnodes").where.line > 0 && reader.source("nproc_per_node").where.line > 0;
-  if (!gpus && said) return;  // what is wrong with them has been reported
+  const auto refused = [&](const char* name) { return reader.is_refused(name); };
+  if (!gpus && (refused("world_size") || refused("nnodes") || refused("nproc_per_node"))) return;
   if (!gpus) {
     return reader.missing(Severity::kError, "cluster.nodes", "nothing says how many GPUs the job has",
                           "--gpus N; or give --nnodes and --nproc-per-node of its launcher");

@@ -34,12 +34,10 @@ bool is_renamed(std::string_view name) {
 void rename_dead(MegatronArguments& arguments) {
   for (const MegatronDeadName& dead : megatron_dead_names()) {
     const MegatronArgument* now = arguments.find(dead.now);
-    if (!dead.same_value || (now != nullptr && !now->values.empty())) continue;
-    std::erase_if(arguments.items, [&](const MegatronArgument& item) {
-      return now != nullptr && item.name == dead.now && arguments.find(dead.name) != nullptr;
-    });
-    for (MegatronArgument& item : arguments.items)
-      if (item.name == dead.name) item.name = dead.now;
+    if (!dead.same_value || arguments.find(dead.name) == nullptr || (now != nullptr && !now->values.empty()))
+      continue;
+    std::erase_if(arguments.items, [&](const MegatronArgument& item) { return item.name == dead.now; });
+    std::ranges::find(arguments.items, dead.name, &MegatronArgument::name)->name = dead.now;
   }
 }
 
@@ -99,9 +97,9 @@ const MegatronArgument* MegatronReader::find(std::string_view name) const {
 const MegatronArgument* MegatronReader::given(std::string_view name) {
   const MegatronArgument* item = find(name);
   if (item == nullptr) return nullptr;
-  const bool first = read_.emplace(name).second;
+  read_.emplace(name);
   if (!item->unexpanded.empty()) {
-    if (first) {
+    if (refused_.emplace(name).second) {
       const std::string& variable = item->unexpanded.front();
       const bool command = variable == "`…`" || variable == "(…)";
       diagnostics_.error({.code = "unexpanded-variable",
@@ -134,11 +132,8 @@ std::string MegatronReader::text(std::string_view name) {
 
 std::optional<std::int64_t> MegatronReader::integer(std::string_view name, std::int64_t min,
                                                     std::int64_t max) {
-  const MegatronArgument* item = given(name);
-  if (item == nullptr) return std::nullopt;
-  const ErrorWatch watch(diagnostics_);
+  if (given(name) == nullptr) return std::nullopt;
   const std::string word = text(name);
-  if (!watch.clean()) return std::nullopt;
   const std::optional<std::int64_t> value = parse_integer(word);
   if (!value)
     error(name, "not-a-number", fmt::format("{} is no whole number", in_quotes(word)));
@@ -164,13 +159,9 @@ std::optional<double> MegatronReader::number(std::string_view name, double min, 
 }
 
 std::int64_t MegatronReader::required(std::string_view name, std::int64_t max) {
-  const ErrorWatch watch(diagnostics_);
   const std::optional<std::int64_t> value = integer(name, 1, max);
-  if (value) return *value;
-  if (watch.clean() && (find(name) == nullptr || find(name)->unexpanded.empty())) {
-    error(name, "missing-option", "is required, but not given");
-  }
-  return 1;
+  if (!value) error(name, "missing-option", "is required, but not given");  // unless it is refused already
+  return value.value_or(1);
 }
 
 ImportSource MegatronReader::source(std::string_view name) const {

@@ -44,6 +44,7 @@ class MegatronReader {
   void note(std::string line) { notes_.push_back(std::move(line)); }
   // Of an argument only the first is reported.
   void error(std::string_view name, std::string code, std::string message, std::string hint = {});
+  [[nodiscard]] bool is_refused(std::string_view name) const { return refused_.contains(name); }
   void warning(std::string_view name, std::string code, std::string message, std::string hint = {});
   // Reports a model that is no decoder; `model` names its kind.
   void refuse(const SourceLocation& where, const std::string& what, std::string_view model);

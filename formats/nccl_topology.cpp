@@ -195,9 +195,7 @@ class MachineImporter {
   void open_nvlink(std::string_view why) {
     const NvlinkRates rates = nvlink_rates(generation());
     const std::string example =
-        rates.line > Bandwidth(0)
-            ? fmt::format("{:g} GB/s", rates.line.count() / 1e9 * (generation() >= 90 ? 18 : 12))
-            : "450 GB/s";
+        rates.links > 0 ? fmt::format("{:g} GB/s", rates.line.count() / 1e9 * rates.links) : "450 GB/s";
     facts_.nvlink_open =
         fmt::format("nvlink: {}   # under cluster.node, with nvlink_latency: {}", example, why);
   }

@@ -139,7 +139,8 @@ class ConfReader {
       const std::optional<std::int64_t> size = parse_integer(value.substr(0, end));
       if (!size || *size < 1 || *size > static_cast<std::int64_t>(kMostNames))
         return refuse(where, "bad-number",
-                      fmt::format("BlockSizes: {} is no number of nodes", in_quotes(value)), {});
+                      fmt::format("BlockSizes: {} is no number of nodes", in_quotes(value.substr(0, end))),
+                      {});
       topology_.block_sizes.push_back(*size);
       value.remove_prefix(std::min(end + 1, value.size()));
     }

@@ -23,6 +23,7 @@ constexpr int kMostLevels = 16;
 struct Forest {
   std::vector<std::size_t> roots = {};
   std::vector<std::size_t> leaves = {};
+  std::vector<std::vector<std::size_t>> children = {};  // of each switch
   int levels = 0;
 };
 
@@ -34,17 +35,17 @@ class ForestBuilder {
   std::optional<Forest> build() {
     const ErrorWatch watch(diagnostics_);
     for (std::size_t i = 0; i < groups_.size(); ++i) name(i);
+    Forest forest{.children = std::vector<std::vector<std::size_t>>(groups_.size())};
     std::vector<bool> has_parent(groups_.size(), false);
-    for (const SlurmGroup& group : groups_) parents(group, has_parent);
+    for (std::size_t i = 0; i < groups_.size(); ++i) children(groups_[i], forest.children[i], has_parent);
     if (!watch.clean()) return std::nullopt;
-    Forest forest;
     for (std::size_t i = 0; i < groups_.size(); ++i) {
       if (!groups_[i].nodes.empty()) forest.leaves.push_back(i);
       if (!has_parent[i]) forest.roots.push_back(i);
     }
     std::size_t reached = 0;
     for (const std::size_t root : forest.roots)
-      forest.levels = std::max(forest.levels, depth(root, 1, reached));
+      forest.levels = std::max(forest.levels, depth(forest, root, 1, reached));
     if (watch.clean() && reached < groups_.size())
       refuse(groups_.front(), "circle", "some switches are below themselves",
              "a tree has a switch below no other");
@@ -76,7 +77,7 @@ class ForestBuilder {
     }
   }
 
-  void parents(const SlurmGroup& group, std::vector<bool>& has_parent) {
+  void children(const SlurmGroup& group, std::vector<std::size_t>& below, std::vector<bool>& has_parent) {
     for (const std::string& child : group.children) {
       const auto known = by_name_.find(child);
       if (known == by_name_.end())
@@ -85,19 +86,20 @@ class ForestBuilder {
       if (has_parent[known->second])
         return refuse(group, "two-parents", fmt::format("switch {} is below two others", in_quotes(child)));
       has_parent[known->second] = true;
+      below.push_back(known->second);
     }
   }
 
   // Levels of switches from here down. Every switch has one parent, so each is reached once.
-  int depth(std::size_t index, int level, std::size_t& reached) {
+  int depth(const Forest& forest, std::size_t index, int level, std::size_t& reached) {
     ++reached;
     if (level > kMostLevels) {
       refuse(groups_[index], "too-deep", fmt::format("more than {} levels of switches", kMostLevels));
       return level;
     }
     int below = 0;
-    for (const std::string& child : groups_[index].children)
-      below = std::max(below, depth(by_name_.at(child), level + 1, reached));
+    for (const std::size_t child : forest.children[index])
+      below = std::max(below, depth(forest, child, level + 1, reached));
     return 1 + below;
   }
 
@@ -170,20 +172,16 @@ class FabricImporter {
                             {.comment = fmt::format("nodes of {}", group.name), .where = group.where}));
   }
 
-  [[nodiscard]] const SlurmGroup& group_named(const std::string& name) const {
-    return *std::ranges::find(topology_.groups, name, &SlurmGroup::name);
-  }
-
   // Three levels are pods below a core, where all pods, and all leaves, are of one size. Says whether they
   // are.
   bool pods(const Forest& forest) {
     const SlurmGroup& root = topology_.groups[forest.roots.front()];
     const std::size_t leaf = topology_.groups[forest.leaves.front()].nodes.size();
     std::optional<std::size_t> each;
-    for (const std::string& pod : root.children) {
+    for (const std::size_t pod : forest.children[forest.roots.front()]) {
       std::size_t nodes = 0;
-      for (const std::string& below : group_named(pod).children) {
-        if (group_named(below).nodes.size() != leaf) return false;
+      for (const std::size_t below : forest.children[pod]) {
+        if (topology_.groups[below].nodes.size() != leaf) return false;
         nodes += leaf;
       }
       if (nodes == 0 || each.value_or(nodes) != nodes) return false;

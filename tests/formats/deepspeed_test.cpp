@@ -291,6 +291,19 @@ TEST(NeoxImport, TakesNoPipelineForOneStage) {
   EXPECT_EQ(import.at("overlap.gradients"), "true");
 }
 
+// GPT-NeoX accumulates one micro-batch where it is not told how many: 64 = 8 * 1 * 8.
+TEST(NeoxImport, DividesTheBatchOverTheDataRanks) {
+  const std::string model = R"({"num_layers": 12, "hidden_size": 768, "num_attention_heads": 12, "seq_length":
+    2048, "max_position_embeddings": 2048, "pos_emb": "rotary", "precision": "fp16", "train_batch_size": )";
+  const ImportRequest request{.gpus = 8, .vocab = 50'257, .node = "dgx-h100"};
+  const Import import = import_text(model + "64}", request);
+  EXPECT_EQ(import.at("training.global_batch_size"), "64");
+  EXPECT_EQ(import.at("training.micro_batch_size"), "8");
+  EXPECT_THAT(import.messages, IsEmpty());
+  EXPECT_THAT(import_text(model + "60}", request).messages,
+              Contains(HasSubstr("train_batch_size: 60 is no multiple of accumulation 1 × 8 data ranks")));
+}
+
 // GPT-NeoX's configs/bf16_125M.yml in small, with other words for the precision.
 Import import_precision(const std::string& words) {
   return import_text(R"({"num_layers": 12, "hidden_size": 768, "num_attention_heads": 12, "seq_length": 2048,

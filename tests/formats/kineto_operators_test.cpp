@@ -113,6 +113,13 @@ TEST(KinetoOperators, ListsOfTensorsAreSummed) {
       "void multi_tensor_apply_kernel<TensorListMetadata<1>, BinaryOpScalarFunctor<c10::BFloat16, 1, 1, 0>>");
   EXPECT_EQ(scaled.op, "foreach_mul");
   EXPECT_EQ(scaled.bytes, 2 * 2 * 12);
+  for (const int size : {2, 16}) {
+    const std::string join = fmt::format(
+        "void at::native::(anonymous namespace)::CatArrayBatchedCopy<OpaqueType<{}u>, unsigned int, 2, 64, "
+        "64>",
+        size);
+    EXPECT_EQ(work("aten::cat", lists, join).bytes, 2 * size * 12);
+  }
   // PyTorch writes nothing of a list of more than 30.
   EXPECT_THAT(why_not("aten::_fused_adamw_", R"("Input Dims": [[], []], "Input type": ["TensorList"])", adam),
               HasSubstr("30 tensors"));

@@ -201,6 +201,8 @@ TEST(KinetoKernels, AreWhatTheirNamesAndOperatorsSay) {
             WorkKind::kLoss);
   EXPECT_EQ(kind_of("aten::_softmax", "void (anonymous namespace)::cunn_SoftMaxForward<4>"),
             WorkKind::kMemory);
+  EXPECT_EQ(kind_of("SoftmaxCrossEntropyLoss", "void cunn_SoftMaxXEntropyForward<4, float>"),
+            WorkKind::kLoss);
   EXPECT_EQ(kind_of("FusedAdam", "void multi_tensor_apply_kernel<Adam>"), WorkKind::kOptimizer);
   EXPECT_EQ(kind_of("aten::mul", "void at::native::vectorized_elementwise_kernel<4>"), WorkKind::kMemory);
   EXPECT_EQ(kind_of("x", "ncclDevKernel_AllReduce_Sum_bf16_RING_LL"), WorkKind::kCommunication);

@@ -151,6 +151,24 @@ TEST(MegatronArgv, PutsDefinitionsInPlaceOfVariables) {
   for (const MegatronArgument& item : argv.items) EXPECT_THAT(item.unexpanded, IsEmpty()) << item.name;
 }
 
+// As an unquoted variable of a shell, whatever blanks and line ends are in it.
+TEST(MegatronArgv, SplitsADefinitionOfSeveralLines) {
+  const MegatronArguments argv = read("$MORE\n--lr 1", {{"MORE", "--bf16\n--pp 2"}});
+  EXPECT_EQ(value(argv, "bf16"), "none");
+  EXPECT_EQ(value(argv, "pp"), "2");
+  EXPECT_EQ(argv.find("lr")->where.line, 2);
+}
+
+TEST(MegatronArgv, KnowsTheLineOfEachOption) {
+  const MegatronArguments argv = read("--swiglu\n\n--split '99,\n1,0'\n--bf16 \\\n  --lr 1\n--fp16");
+  const auto line = [&](const char* name) { return argv.find(name)->where.line; };
+  EXPECT_EQ(line("swiglu"), 1);
+  EXPECT_EQ(line("split"), 3);
+  EXPECT_EQ(line("bf16"), 5);
+  EXPECT_EQ(line("lr"), 6);
+  EXPECT_EQ(line("fp16"), 7);
+}
+
 TEST(MegatronArgv, MarksVariablesThatNobodyDefined) {
   const MegatronArguments argv = read("--a $A --b ${B:-$X} --c $(nproc) --d `nproc` --e '$E'");
   EXPECT_THAT(argv.find("a")->unexpanded, ElementsAre("A"));

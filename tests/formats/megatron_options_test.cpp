@@ -216,12 +216,22 @@ TEST(MegatronOptions, ExpertsWithoutRanksOfTheirOwnLeaveTheDispatcherAside) {
   expect_aside(import, "without moe_expert_capacity_factor: --moe-pad-expert-input-to-capacity");
 }
 
+TEST(MegatronOptions, LatentAttentionLeavesGroupsOfQueriesAside) {
+  const Import import =
+      import_text(job("--multi-latent-attention --group-query-attention --num-query-groups 2"));
+  EXPECT_EQ(import.at("model.kv_heads"), "absent");
+  expect_aside(import, "latent attention has keys and values of every head: --group-query-attention");
+  expect_aside(import, "no queries share keys and values: --num-query-groups");
+}
+
 TEST(MegatronOptions, ExpertsArePaddedToTheirCapacityWhereTheyAreToldTo) {
   const std::string capacity = "--num-experts 8 --moe-expert-capacity-factor 1.25";
   EXPECT_EQ(import_text(job(capacity)).at("model.experts.pad_to_capacity"), "absent");
   const Import padded = import_text(job(capacity + " --moe-pad-expert-input-to-capacity"));
   EXPECT_EQ(padded.at("model.experts.capacity_factor"), "1.25");
   EXPECT_EQ(padded.at("model.experts.pad_to_capacity"), "true");
+  const Import none = import_text(job("--num-experts 8 --moe-expert-capacity-factor -1.0"));
+  EXPECT_EQ(none.at("model.experts.capacity_factor"), "absent");
 }
 
 TEST(MegatronOptions, ModelsThatAreNoDecoderAreRefusedByTheirScript) {

@@ -116,6 +116,28 @@ TEST(MegatronImport, RefusesFewerGpusThanThePipelineNeeds) {
   EXPECT_THAT(enough.fragment->assumed, Contains(HasSubstr("0:16 2.4B:320")));
 }
 
+// A number that is wrong is a number that is given, on a command line as in a file.
+TEST(MegatronImport, AsksForTheGpusOnlyWhereNothingSaysThem) {
+  const auto messages = [](const std::vector<std::string>& launcher) {
+    std::vector<std::string> words = {"--num-layers",          "8", "--hidden-size", "64",
+                                      "--num-attention-heads", "4", "--seq-length",  "32",
+                                      "--micro-batch-size",    "1"};
+    words.insert(words.begin(), launcher.begin(), launcher.end());
+    Diagnostics diagnostics;
+    std::string all;
+    if (const auto arguments = read_megatron_words(words, {}, diagnostics))
+      (void)import_megatron(*arguments, {.vocab = 1000, .node = "dgx-h100"}, diagnostics);
+    for (const Diagnostic& diagnostic : diagnostics.items()) all += render(diagnostic) + '\n';
+    return all;
+  };
+  const std::string ask = "nothing says how many GPUs the job has";
+  const std::string wrong = messages({"--nnodes", "two", "--nproc-per-node", "8"});
+  EXPECT_THAT(wrong, HasSubstr("--nnodes: 'two' is no whole number"));
+  EXPECT_THAT(wrong, Not(HasSubstr(ask)));
+  EXPECT_THAT(messages({"--nnodes", "2"}), HasSubstr(ask));
+  EXPECT_THAT(messages({"--nnodes", "None", "--nproc-per-node", "8"}), HasSubstr(ask));
+}
+
 TEST(MegatronImport, RefusesABatchThatDoesNotSplit) {
   const std::string whole = job(""), batch = "--global-batch-size 64";
   for (const auto& [samples, hint] : {std::pair("63", "48 or 64 would"), {"8", "16 would"}}) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 
 #include "base/units.hpp"
 #include "tests/formats/topology_imports.hpp"
@@ -13,6 +14,7 @@
 namespace stagecraft {
 namespace {
 
+using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -44,6 +46,17 @@ TEST(NcclTopology, DumpOfAnHgxGivesWholeNode) {
   EXPECT_EQ(import.at("cluster.node.nics"), "8");
   EXPECT_EQ(import.at("cluster.node.nic_bandwidth"), "400 Gb/s");
   EXPECT_EQ(import.at("cluster.node.pcie"), "48 GB/s");
+}
+
+// System: two of four V100 on NVLinks. Expectation: the line that asks for the rate offers six links of 25 GB/s.
+TEST(NcclTopology, AnOpenRateIsThatOfTheGeneration) {
+  std::string devices = gpu(0, nvlink(1, 2)) + gpu(1, nvlink(0, 2)) + gpu(2, "") + gpu(3, "");
+  for (const auto& [hopper, volta] : {std::pair("sm=\"90\"", "sm=\"70\""), {"0x2330", "0x1db1"}})
+    for (std::size_t at = devices.find(hopper); at != std::string::npos; at = devices.find(hopper))
+      devices.replace(at, std::string(hopper).size(), volta);
+  const Import import = import_of(machine(devices));
+  ASSERT_TRUE(import.fragment);
+  EXPECT_THAT(import.fragment->missing, Contains(HasSubstr("nvlink: 150 GB/s")));
 }
 
 TEST(NcclTopology, ImportedNodeLoads) {

@@ -97,7 +97,14 @@ TEST(SlurmTopology, WrongTreesAreRefused) {
   EXPECT_THAT(first("SwitchName=a\n"), HasSubstr("neither switches nor nodes"));
   EXPECT_THAT(first("SwitchName=a Nodes=n1 Switch=b\n"), HasSubstr("'Switch' is no key of topology.conf"));
   EXPECT_THAT(first("SwitchName=a Nodes=n[1\n"), HasSubstr("error: Nodes: 'n[1': '[' is not closed"));
+  for (const std::string& endless : {std::string(300, 'n'), "n" + std::string(300, '0') + "[1-100000]"})
+    EXPECT_THAT(first("SwitchName=a Nodes=" + endless + "\n"), HasSubstr("a name has more than 255 letters"));
+  std::string groups = "n[1-9]";
+  for (int i = 0; i < 300; ++i) groups += "[1]";
+  EXPECT_THAT(first("SwitchName=a Nodes=" + groups + "\n"), HasSubstr("a name has more than 255 letters"));
   EXPECT_THAT(first("SwitchName=a Nodes=n\nBlockName=b Nodes=m\n"), HasSubstr("switches and blocks"));
+  EXPECT_THAT(first("BlockName=b Nodes=m\nBlockSizes=x,30\n"),
+              HasSubstr("BlockSizes: 'x' is no number of nodes"));
 }
 
 TEST(SlurmTopology, KindsThatAreNotModelledAreRefusedByName) {
