@@ -439,7 +439,11 @@ TEST(FitProfile, AttentionOfSeveralHeadsTellsItsOccupancyAndHeadSize) {
   loaded.tags["mix"] = "layer";
   loaded.median_s /= 0.8;
   samples.push_back(loaded);
-  const HardwareProfile profile = read_back(to_yaml(fitted(samples, base)));
+  const FittedProfile fit = fitted(samples, base);
+  EXPECT_EQ(fit.unused, 0U) << "a sample of a curve and of its occupancy is one sample";
+  EXPECT_EQ(fit.remarks.heading,
+            "Fitted by stagecraft from 37 samples on NVIDIA A100-SXM4-80GB, driver 550.54.");
+  const HardwareProfile profile = read_back(to_yaml(fit));
   const FlashKernel& kernel = profile.attention.kernel();
   EXPECT_EQ(kernel.name, "cudnn");
   ASSERT_TRUE(kernel.half_head_size.has_value());
