@@ -138,7 +138,7 @@ class TextReader {
     const std::optional<std::int64_t> bytes = parse_integer(words[0]);
     if (!bytes || words.size() < 2 || !parse_integer(words[1])) return;  // something else between the rows
     if (!columns_) return refuse("a row before the header of its table");
-    if (words.size() < 13) return refuse("a row that is cut off");
+    if (words.size() < std::max<std::size_t>(13, columns_->time + 1)) return refuse("a row that is cut off");
     if (*bytes < 0 || *bytes > detail::kMaxNcclBytes)
       return refuse(fmt::format("{} bytes are no size of a message", *bytes));
     const auto time = [&](std::size_t column) -> std::optional<double> {

@@ -192,6 +192,13 @@ std::string damaged(const std::string& from, const std::string& to) {
   return refusals(text);
 }
 
+// A header with its times further on than the row is long.
+TEST(NcclTests, ARowThatEndsBeforeItsTimeIsRefused) {
+  std::string text = text_of("made_all_reduce_2x2.txt");
+  expect_replaced(text, " root     time", " root  a b c d e f g h i j     time");
+  EXPECT_THAT(refusal(text), HasSubstr("run.txt:14: error: a row that is cut off"));
+}
+
 TEST(NcclTests, AFileOfTwoRunsIsRefused) {
   const std::string run = text_of("made_all_reduce_2x2.txt");
   EXPECT_THAT(
