@@ -17,6 +17,7 @@
 #include "calibrate/fit/curve_fits.hpp"
 #include "calibrate/fit/gemm_fit.hpp"
 #include "calibrate/fit/gemm_samples.hpp"
+#include "calibrate/fit/nccl_tests.hpp"
 #include "calibrate/fit/possible_samples.hpp"
 #include "calibrate/fit/profile_draft.hpp"
 #include "calibrate/samples/statistics.hpp"
@@ -131,16 +132,6 @@ void fit_memory_kernels(ProfileDraft& draft) {
   draft.tell("kernel", fmt::format("{} of the memory bandwidth", percent(share)), errors);
 }
 
-std::optional<CollectiveKind> collective_kind(const std::string& op) {
-  std::string word = op;
-  std::ranges::replace(word, '_', '-');
-  if (word == "sendrecv" || word == "send-recv") word = "send-receive";
-  if (word == "alltoall") word = "all-to-all";
-  const auto found = std::ranges::find(kCollectiveNames, word);
-  if (found == std::end(kCollectiveNames)) return std::nullopt;
-  return static_cast<CollectiveKind>(found - std::begin(kCollectiveNames));
-}
-
 void fit_group(ProfileDraft& draft, const CollectiveGroup& group, const ProfileDraft::Samples& samples) {
   std::map<double, std::vector<double>> times;  // in place and not: the median
   for (const Sample* sample : samples)
@@ -178,7 +169,7 @@ bool chosen_freely(CollectiveGroup group, const SamplesByGroup& groups) {
 void fit_collectives(ProfileDraft& draft) {
   SamplesByGroup groups;
   for (const Sample* sample : draft.pick([](const Sample& s) { return s.family == "nccl"; })) {
-    const std::optional<CollectiveKind> kind = collective_kind(sample->op);
+    const std::optional<CollectiveKind> kind = nccl_collective(sample->op);
     const auto ranks = static_cast<int>(extent_of(*sample, "ranks", 0));
     const auto nodes = static_cast<int>(extent_of(*sample, "nodes", 1));
     if (!kind || ranks < 2 || nodes < 1 || ranks % nodes != 0) continue;

@@ -213,7 +213,7 @@ std::optional<CollectiveKind> nccl_collective(std::string_view name) {
   if (word.ends_with("_perf")) word.resize(word.size() - 5);
   std::ranges::replace(word, '_', '-');
   if (word == "alltoall") word = "all-to-all";
-  if (word == "sendrecv") word = "send-receive";
+  if (word == "sendrecv" || word == "send-recv") word = "send-receive";
   const auto found = std::ranges::find(kCollectiveNames, word);
   if (found == std::end(kCollectiveNames)) return std::nullopt;
   return static_cast<CollectiveKind>(found - std::begin(kCollectiveNames));
@@ -270,15 +270,12 @@ std::string to_fragment(const NcclRun& run, const std::string& name) {
                            run.nccl_version.empty() ? "of unknown version" : run.nccl_version, points.size(),
                            fitted.left_out.summary());
   const CurvePoint& largest = points.back();
-  // Observed: bytes on the bus at the largest size over its time, independent of the fit.
-  const double on_bus = (formula_seconds(fit, largest.size) - to_seconds(fit.latency) -
-                         fit.sqrt_seconds * std::sqrt(largest.size)) *
-                        fit.bus_bandwidth.count();
+  const double seen = largest.size * bus_factor(group.kind, group.ranks) / largest.seconds;
   const double miss = formula_seconds(fit, largest.size) / largest.seconds - 1;
   std::string out = fmt::format("# {}: {} to {}\n", group_name(group), human(to_bytes(points.front().size)),
                                 human(to_bytes(points.back().size)));
   out += fmt::format("# bus_bandwidth {}, {} at the largest size: {}\n", human(fit.bus_bandwidth),
-                     human(Bandwidth(on_bus / largest.seconds)), verdict(run, on_bus / largest.seconds));
+                     human(Bandwidth(seen)), verdict(run, seen));
   out += fmt::format("# latency {}: where small messages end\n", human(fit.latency));
   if (run.launch_seconds)
     out += fmt::format("# an empty message takes {}\n", human(from_seconds(*run.launch_seconds)));
@@ -293,7 +290,7 @@ std::string to_fragment(const NcclRun& run, const std::string& name) {
                            ? fmt::format("the largest size is missed by {:+.0f} %", 100 * miss)
                            : fmt::format("half the sizes are missed by over {:.0f} %", 100 * typical));
   }
-  return out + "collectives:\n" + collective_table({fit}, {}) + collective_points_section({fit});
+  return out + "collectives:\n" + collective_table({fit}) + collective_points_section({fit});
 }
 
 }  // namespace stagecraft
