@@ -441,9 +441,15 @@ std::optional<WorkItem> nccl_item_for(const Sample& wanted, const Device&) {
   if (bytes->second < 1024 || ranks->second < 2 || ranks->second > visible_gpus()) return std::nullopt;
   const auto place = wanted.tags.find("place");
   const bool in_place = place != wanted.tags.end() && place->second == "in";
-  for (const Collective collective : kCollectives)
-    if (wanted.op == name_of(collective) && (!in_place || has_in_place(collective)))
-      return one_process_item(static_cast<int>(ranks->second), {{collective, in_place, bytes->second}});
+  for (const Collective collective : kCollectives) {
+    if (wanted.op != name_of(collective) || (in_place && !has_in_place(collective))) continue;
+    WorkItem item =
+        one_process_item(static_cast<int>(ranks->second), {{collective, in_place, bytes->second}});
+    // What was said and what would be measured must be the same point.
+    const bool same = std::ranges::includes(item.prototype.shape, wanted.shape) &&
+                      std::ranges::includes(item.prototype.tags, wanted.tags);
+    return same ? std::optional(std::move(item)) : std::nullopt;
+  }
   return std::nullopt;
 }
 
