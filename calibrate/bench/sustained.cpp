@@ -195,8 +195,7 @@ Measured run_mix(Harness& harness, const Mix& mix) {
 
 }  // namespace
 
-std::vector<WorkItem> sustained_items(const Device& device) {
-  (void)device;
+std::vector<WorkItem> sustained_items(const Device&) {
   std::vector<WorkItem> items;
   for (const Mix& mix :
        {Mix{.name = "gemm", .dtype = "bf16", .value = 100},
