@@ -35,6 +35,7 @@ std::optional<int> number(const Environment& environment, const char* name) {
 // What the first launcher that speaks says; nothing is mixed from two.
 struct Launched {
   std::optional<int> rank, ranks, local_rank, nodes;
+  std::string uneven;  // why the hosts cannot be counted; empty: they can
 };
 
 Launched ask(const Environment& environment) {
@@ -43,9 +44,14 @@ Launched ask(const Environment& environment) {
     Launched said{.rank = number(environment, launcher.rank),
                   .ranks = number(environment, launcher.ranks),
                   .local_rank = number(environment, launcher.local_rank),
-                  .nodes = {}};
+                  .nodes = {},
+                  .uneven = {}};
     const std::optional<int> local = number(environment, launcher.local_ranks);
-    if (local && *local > 0 && said.ranks) said.nodes = *said.ranks / *local;
+    if (local && *local > 0 && said.ranks) {
+      said.nodes = *said.ranks / *local;
+      if (*said.nodes * *local != *said.ranks)
+        said.uneven = std::to_string(*said.ranks) + " ranks, " + std::to_string(*local) + " on this host";
+    }
     if (launcher.local_ranks == nullptr) said.nodes = number(environment, "SLURM_NNODES");
     return said;
   }
@@ -75,6 +81,8 @@ std::optional<NcclJob> job_of(const CalibrateOptions& options, const Environment
   const std::optional<int> ranks = options.ranks ? options.ranks : said.ranks;
   if (!rank || !ranks)
     throw UsageError("--id-file: no launcher says which rank this is; give --rank N and --ranks N");
+  if (!options.nodes && !said.uneven.empty())
+    throw UsageError(said.uneven + ": every node runs the same number");
   NcclJob job{.rank = *rank,
               .ranks = *ranks,
               .nodes = options.nodes.value_or(said.nodes.value_or(1)),
@@ -88,6 +96,13 @@ std::optional<NcclJob> job_of(const CalibrateOptions& options, const Environment
                      " nodes: every node runs the same number");
   job.device = options.device.value_or(said.local_rank.value_or(job.rank % (job.ranks / job.nodes)));
   return job;
+}
+
+std::optional<int> nodes_of_group(const NcclJob& job, int ranks) {
+  const int on_host = job.ranks / job.nodes;
+  if (job.ranks % ranks != 0) return std::nullopt;
+  if (on_host % ranks == 0) return 1;
+  return ranks % on_host == 0 ? std::optional(ranks / on_host) : std::nullopt;
 }
 
 CalibrateOptions options_of_rank(CalibrateOptions options, const NcclJob& job) {

@@ -262,8 +262,8 @@ ncclUniqueId exchange_id(const NcclJob& job, const std::string& file) {
   return id;
 }
 
-// All ranks meet, then part into groups of `ranks` neighbours, which all work at the same time.
-Group job_group(const NcclJob& job, int ranks, const std::string& name) {
+// All ranks meet, then part into groups of `ranks` neighbours on `nodes` hosts, which all work at the same time.
+Group job_group(const NcclJob& job, int ranks, int nodes, const std::string& name) {
   const std::string file = job.id_file + "." + name;
   const ncclUniqueId id = exchange_id(job, file);
   ncclComm_t all = nullptr, part = nullptr;
@@ -271,8 +271,7 @@ Group job_group(const NcclJob& job, int ranks, const std::string& name) {
   if (job.rank == 0) std::filesystem::remove(file);  // all have read it: init waits for them
   const Communicator whole(all);
   nccl_check(ncclCommSplit(all, job.rank / ranks, job.rank, &part, nullptr), "split");
-  Group group{.ranks = ranks, .leader = job.rank == 0};
-  group.nodes = std::max(1, ranks / std::max(1, job.ranks / job.nodes));
+  Group group{.ranks = ranks, .nodes = nodes, .leader = job.rank == 0};
   int device = 0;
   CUDA_CHECK(cudaGetDevice(&device));
   group.local.push_back(LocalRank{.device = device, .rank = job.rank % ranks, .comm = Communicator(part)});
@@ -417,16 +416,16 @@ std::vector<WorkItem> nccl_items(const Device&) {
 std::vector<WorkItem> nccl_job_items(const Device&, const NcclJob& job) {
   std::vector<WorkItem> items;
   for (const int ranks : group_sizes(job.ranks)) {
-    if (job.ranks % ranks != 0) continue;
+    const std::optional<int> nodes = nodes_of_group(job, ranks);
+    if (!nodes) continue;
     for (const Collective collective : kCollectives) {
       const std::vector<Call> calls = calls_of(collective, collective_sizes());
-      const int nodes = std::max(1, ranks / (job.ranks / job.nodes));
-      WorkItem item{.prototype = sample_of(calls.front(), ranks, nodes, "each"),
+      WorkItem item{.prototype = sample_of(calls.front(), ranks, *nodes, "each"),
                     .value = value_of(collective)};
       item.estimated_seconds = 2 + 0.1 * static_cast<double>(calls.size());
       const std::string name = std::string(name_of(collective)) + "." + std::to_string(ranks);
-      item.run = [job, ranks, calls, name](Harness& harness) {
-        return measure(harness, job_group(job, ranks, name), {calls, "each"});
+      item.run = [job, ranks, nodes = *nodes, calls, name](Harness& harness) {
+        return measure(harness, job_group(job, ranks, nodes, name), {calls, "each"});
       };
       items.push_back(std::move(item));
     }
