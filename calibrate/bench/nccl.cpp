@@ -307,13 +307,17 @@ Measured measure(Harness& harness, Group group, const Plan& plan) {
   std::int64_t largest = 0;
   for (const Call& call : plan.calls) largest = std::max(largest, call.bytes);
   allocate(group, largest);
+  const double max_error = group.ranks > kMostExactRanks ? -1 : 0;
   Measured result;
   for (const Call& call : plan.calls) {
     prepare(call, group);
     enqueue(call, group);
     synchronize(group);
     require_right(call, group);
-    if (harness.check_only()) continue;
+    if (harness.check_only()) {
+      result.max_error = max_error;
+      continue;
+    }
     const std::vector<double> seconds = times_of(call, group);
     if (!group.leader) continue;
     Sample sample = sample_of(call, group.ranks, group.nodes, plan.process);
@@ -321,7 +325,7 @@ Measured measure(Harness& harness, Group group, const Plan& plan) {
     sample.min_s = *std::min_element(seconds.begin(), seconds.end());
     sample.spread = relative_spread(seconds);
     sample.repeats = static_cast<int>(seconds.size());
-    sample.max_error = group.ranks > kMostExactRanks ? -1 : 0;
+    sample.max_error = max_error;
     if (result.repeats == 0)
       result = {.median_s = sample.median_s,
                 .min_s = sample.min_s,
