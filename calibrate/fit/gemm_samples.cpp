@@ -121,6 +121,12 @@ class GemmSamplesFit {
       : draft_(draft), load_(table_load(draft)), precision_(table_precision(draft, load_)) {}
 
   std::optional<double> run() {
+    if (!draft_.profile().supports(precision_)) {
+      const auto ours = draft_.pick([&](const Sample& s) { return plain_gemm(s, dtype_, load_); });
+      if (!ours.empty())
+        draft_.tell("gemm", fmt::format("the base has no peak in {}: its table stays", dtype_));
+      return std::nullopt;
+    }
     fit_table();
     fit_batched();
     fit_sustained();

@@ -538,6 +538,21 @@ TEST(FitProfile, SamplesFasterThanTheDeviceAreRefusedWithTheirPlace) {
   EXPECT_THAT(render(diagnostics.items().front()), HasSubstr("whose data sheet ends at 312 TFLOP/s"));
 }
 
+// A device of before bf16.
+TEST(FitProfile, ProductsAreHeldAgainstThePeaksThatTheBaseHas) {
+  HardwareProfile base = a100();
+  base.device.peak_bf16 = FlopRate(0);
+  std::vector<Sample> samples = gemm_samples(base);
+  const SampleSet in_bf16{.setup = samples[0].setup, .samples = samples, .date = "2026-11-20"};
+  Diagnostics diagnostics;
+  EXPECT_FALSE(fit_profile(in_bf16, base, "made", diagnostics).has_value());
+  EXPECT_THAT(
+      render(diagnostics.items().at(0)),
+      HasSubstr("none of 36 samples serves a constant of a profile; gemm: the base has no peak in bf16"));
+  for (Sample& sample : samples) sample.tags["dtype"] = "fp16";
+  EXPECT_EQ(fitted(samples, base).profile.gemm.table_precisions, std::vector<Precision>{Precision::kFp16});
+}
+
 TEST(FitProfile, TooFewSamplesGiveNoProfile) {
   std::vector<Sample> samples = all_reduce_samples();
   samples.resize(3);
