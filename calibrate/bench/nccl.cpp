@@ -242,6 +242,8 @@ Group one_process_group(int ranks) {
   return group;
 }
 
+constexpr std::chrono::minutes kWaitForRankZero{5};  // hosts of a job start minutes apart
+
 ncclUniqueId exchange_id(const NcclJob& job, const std::string& file) {
   ncclUniqueId id;
   if (job.rank == 0) {
@@ -251,10 +253,11 @@ ncclUniqueId exchange_id(const NcclJob& job, const std::string& file) {
     std::filesystem::rename(file + ".part", file);  // seen whole or not at all
     return id;
   }
-  const auto give_up = std::chrono::steady_clock::now() + std::chrono::minutes(5);
+  const auto give_up = std::chrono::steady_clock::now() + kWaitForRankZero;
   while (!std::filesystem::exists(file)) {
     if (std::chrono::steady_clock::now() > give_up)
-      throw Unmeasurable("no " + file + " from rank 0 in five minutes");
+      throw Unmeasurable("no " + file + " from rank 0 in " + std::to_string(kWaitForRankZero.count()) +
+                         " minutes");
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
   std::ifstream in(file, std::ios::binary);
@@ -426,7 +429,9 @@ std::vector<WorkItem> nccl_job_items(const Device&, const NcclJob& job) {
       const std::vector<Call> calls = calls_of(collective, collective_sizes());
       WorkItem item{.prototype = sample_of(calls.front(), ranks, *nodes, "each"),
                     .value = value_of(collective)};
-      item.estimated_seconds = 2 + 0.1 * static_cast<double>(calls.size());
+      // The wait is a part of it: the watchdog barks after ten times the estimate.
+      item.estimated_seconds = 2 + 0.1 * static_cast<double>(calls.size()) +
+                               std::chrono::duration<double>(kWaitForRankZero).count() / 10;
       const std::string name = std::string(name_of(collective)) + "." + std::to_string(ranks);
       item.run = [job, ranks, nodes = *nodes, calls, name](Harness& harness) {
         return measure(harness, job_group(job, ranks, nodes, name), {calls, "each"});
