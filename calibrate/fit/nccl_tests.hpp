@@ -23,8 +23,7 @@ namespace stagecraft {
 
 struct NcclRow {
   double bytes = 0;
-  double seconds = 0;           // out of place
-  double in_place_seconds = 0;  // 0 where it was not measured
+  double seconds = 0;  // out of place
 };
 
 struct NcclRun {
