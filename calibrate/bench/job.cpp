@@ -32,29 +32,34 @@ std::optional<int> number(const Environment& environment, const char* name) {
   return value;
 }
 
-// What the first launcher that speaks says; nothing is mixed from two.
+// What the first launcher that speaks says, one that knows the place on the host before one that does not (srun
+// with PMI-2 sets PMI_RANK beside Slurm's own); nothing is mixed from two.
 struct Launched {
   std::optional<int> rank, ranks, local_rank, nodes;
   std::string uneven;  // why the hosts cannot be counted; empty: they can
 };
 
-Launched ask(const Environment& environment) {
-  for (const Launcher& launcher : kLaunchers) {
-    if (!environment(launcher.rank)) continue;
-    Launched said{.rank = number(environment, launcher.rank),
-                  .ranks = number(environment, launcher.ranks),
-                  .local_rank = number(environment, launcher.local_rank),
-                  .nodes = {},
-                  .uneven = {}};
-    const std::optional<int> local = number(environment, launcher.local_ranks);
-    if (local && *local > 0 && said.ranks) {
-      said.nodes = *said.ranks / *local;
-      if (*said.nodes * *local != *said.ranks)
-        said.uneven = std::to_string(*said.ranks) + " ranks, " + std::to_string(*local) + " on this host";
-    }
-    if (launcher.local_ranks == nullptr) said.nodes = number(environment, "SLURM_NNODES");
-    return said;
+Launched said_by(const Launcher& launcher, const Environment& environment) {
+  Launched said{.rank = number(environment, launcher.rank),
+                .ranks = number(environment, launcher.ranks),
+                .local_rank = number(environment, launcher.local_rank),
+                .nodes = {},
+                .uneven = {}};
+  const std::optional<int> local = number(environment, launcher.local_ranks);
+  if (local && *local > 0 && said.ranks) {
+    said.nodes = *said.ranks / *local;
+    if (*said.nodes * *local != *said.ranks)
+      said.uneven = std::to_string(*said.ranks) + " ranks, " + std::to_string(*local) + " on this host";
   }
+  if (launcher.local_ranks == nullptr) said.nodes = number(environment, "SLURM_NNODES");
+  return said;
+}
+
+Launched ask(const Environment& environment) {
+  for (const bool on_host : {true, false})
+    for (const Launcher& launcher : kLaunchers)
+      if (environment(launcher.rank) && (!on_host || environment(launcher.local_rank)))
+        return said_by(launcher, environment);
   return {};
 }
 

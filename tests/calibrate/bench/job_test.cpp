@@ -58,6 +58,19 @@ TEST(Job, TakesThemFromSlurm) {
   EXPECT_EQ(found->device, 1);
 }
 
+// srun --mpi=pmi2: PMI_RANK says nothing of hosts.
+TEST(Job, TakesThemFromSlurmBesideItsPmi) {
+  const auto found = job({"--id-file=id"}, {{"PMI_RANK", "5"},
+                                            {"PMI_SIZE", "8"},
+                                            {"SLURM_PROCID", "5"},
+                                            {"SLURM_NTASKS", "8"},
+                                            {"SLURM_LOCALID", "1"},
+                                            {"SLURM_NNODES", "2"}});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->nodes, 2);
+  EXPECT_EQ(found->device, 1);
+}
+
 TEST(Job, TakesThemFromThePmiOfMpich) {
   const auto found =
       job({"--id-file=id"},
