@@ -51,7 +51,10 @@ Launched said_by(const Launcher& launcher, const Environment& environment) {
     if (*said.nodes * *local != *said.ranks)
       said.uneven = std::to_string(*said.ranks) + " ranks, " + std::to_string(*local) + " on this host";
   }
-  if (launcher.local_ranks == nullptr) said.nodes = number(environment, "SLURM_NNODES");
+  if (launcher.local_ranks != nullptr) return said;
+  said.nodes = number(environment, "SLURM_NNODES");
+  const std::optional<std::string> tasks = environment("SLURM_TASKS_PER_NODE");  // 8(x2), or 8,4
+  if (tasks && tasks->find(',') != std::string::npos) said.uneven = "SLURM_TASKS_PER_NODE=" + *tasks;
   return said;
 }
 

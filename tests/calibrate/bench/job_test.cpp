@@ -109,6 +109,12 @@ TEST(Job, SaysWhatIsMissingOrImpossible) {
   EXPECT_EQ(refusal({"--id-file", "id"}, uneven),
             "12 ranks, 8 on this host: every node runs the same number");
   EXPECT_EQ(refusal({"--id-file", "id", "--nodes", "12"}, uneven), "accepted");
+  EXPECT_EQ(refusal({"--id-file", "id"}, {{"SLURM_PROCID", "5"},
+                                          {"SLURM_NTASKS", "12"},
+                                          {"SLURM_LOCALID", "5"},
+                                          {"SLURM_NNODES", "2"},
+                                          {"SLURM_TASKS_PER_NODE", "8,4"}}),
+            "SLURM_TASKS_PER_NODE=8,4: every node runs the same number");
   EXPECT_EQ(refusal({"--id-file", "id"}, {{"SLURM_PROCID", "x"}}),
             "SLURM_PROCID=x in the environment: a number from 0 is expected");
 }
