@@ -1,11 +1,7 @@
 # STAGECRAFT_MPI = AUTO | ON | OFF  ->  STAGECRAFT_MPI_FOUND
 #
 # Only the program stagecraft-mpi links MPI; any vendor's will do, for the C interface is all that is used.
-set(STAGECRAFT_MPI AUTO CACHE STRING "Build stagecraft-mpi: AUTO (where MPI is found), ON or OFF")
-set_property(CACHE STAGECRAFT_MPI PROPERTY STRINGS AUTO ON OFF)
-if(NOT STAGECRAFT_MPI MATCHES "^(AUTO|ON|OFF)$")
-  message(FATAL_ERROR "STAGECRAFT_MPI is ${STAGECRAFT_MPI}: use AUTO, ON or OFF")
-endif()
+stagecraft_choice(MPI "Build stagecraft-mpi: AUTO (where MPI is found), ON or OFF")
 
 set(STAGECRAFT_MPI_FOUND OFF)
 if(NOT STAGECRAFT_MPI STREQUAL OFF)

@@ -2,11 +2,7 @@
 #
 # The Python module `stagecraft` (python/), for the interpreter that find_package(Python3) finds. AUTO leaves it out under
 # sanitizers, whose run-time would have to be loaded before Python.
-set(STAGECRAFT_PYTHON AUTO CACHE STRING "Build the Python module: AUTO (where pybind11 and Python's headers are found), ON or OFF")
-set_property(CACHE STAGECRAFT_PYTHON PROPERTY STRINGS AUTO ON OFF)
-if(NOT STAGECRAFT_PYTHON MATCHES "^(AUTO|ON|OFF)$")
-  message(FATAL_ERROR "STAGECRAFT_PYTHON is ${STAGECRAFT_PYTHON}: use AUTO, ON or OFF")
-endif()
+stagecraft_choice(PYTHON "Build the Python module: AUTO (where pybind11 and Python's headers are found), ON or OFF")
 
 set(STAGECRAFT_PYTHON_FOUND OFF)
 if(STAGECRAFT_PYTHON STREQUAL ON OR (STAGECRAFT_PYTHON STREQUAL AUTO AND NOT STAGECRAFT_SANITIZE))

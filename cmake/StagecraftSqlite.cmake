@@ -1,11 +1,7 @@
 # STAGECRAFT_SQLITE = AUTO | ON | OFF  ->  STAGECRAFT_SQLITE_FOUND
 #
 # `sweep --sqlite` and `merge --sqlite` need it; the rest of the program does not.
-set(STAGECRAFT_SQLITE AUTO CACHE STRING "Write sweeps as SQLite databases: AUTO (where SQLite is found), ON or OFF")
-set_property(CACHE STAGECRAFT_SQLITE PROPERTY STRINGS AUTO ON OFF)
-if(NOT STAGECRAFT_SQLITE MATCHES "^(AUTO|ON|OFF)$")
-  message(FATAL_ERROR "STAGECRAFT_SQLITE is ${STAGECRAFT_SQLITE}: use AUTO, ON or OFF")
-endif()
+stagecraft_choice(SQLITE "Write sweeps as SQLite databases: AUTO (where SQLite is found), ON or OFF")
 
 set(STAGECRAFT_SQLITE_FOUND OFF)
 if(NOT STAGECRAFT_SQLITE STREQUAL OFF)

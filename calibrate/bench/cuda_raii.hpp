@@ -15,7 +15,6 @@ namespace stagecraft {
 class CudaError : public std::runtime_error {
  public:
   CudaError(cudaError_t code, const std::string& what) : std::runtime_error(what), code_(code) {}
-  [[nodiscard]] cudaError_t code() const { return code_; }
   [[nodiscard]] bool out_of_memory() const { return code_ == cudaErrorMemoryAllocation; }
 
  private:
@@ -114,28 +113,19 @@ class DeviceMemory {
 // Page-locked host memory that the device can read and write at the same address.
 class PinnedMemory {
  public:
-  explicit PinnedMemory(std::size_t bytes) : bytes_(bytes) {
+  explicit PinnedMemory(std::size_t bytes) {
     CUDA_CHECK(cudaHostAlloc(&data_, bytes, cudaHostAllocMapped | cudaHostAllocPortable));
   }
-  ~PinnedMemory() {
-    if (data_ != nullptr) (void)cudaFreeHost(data_);
-  }
-  PinnedMemory(PinnedMemory&& other) noexcept
-      : data_(std::exchange(other.data_, nullptr)), bytes_(std::exchange(other.bytes_, 0)) {}
-  PinnedMemory& operator=(PinnedMemory&& other) noexcept {
-    std::swap(data_, other.data_);
-    std::swap(bytes_, other.bytes_);
-    return *this;
-  }
+  ~PinnedMemory() { (void)cudaFreeHost(data_); }
+  PinnedMemory(const PinnedMemory&) = delete;
+  PinnedMemory& operator=(const PinnedMemory&) = delete;
   template <class T>
   [[nodiscard]] T* as() const {
     return static_cast<T*>(data_);
   }
-  [[nodiscard]] std::size_t bytes() const { return bytes_; }
 
  private:
   void* data_ = nullptr;
-  std::size_t bytes_ = 0;
 };
 
 }  // namespace stagecraft

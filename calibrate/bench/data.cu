@@ -57,24 +57,6 @@ std::size_t size_of(Dtype dtype) {
   throw std::logic_error("a Dtype without a size");
 }
 
-const char* name_of(Dtype dtype) {
-  switch (dtype) {
-    case Dtype::kBf16:
-      return "bf16";
-    case Dtype::kFp16:
-      return "fp16";
-    case Dtype::kFp32:
-      return "fp32";
-    case Dtype::kE4m3:
-      return "e4m3";
-    case Dtype::kE5m2:
-      return "e5m2";
-    case Dtype::kInt32:
-      return "int32";
-  }
-  throw std::logic_error("a Dtype without a name");
-}
-
 double unit_roundoff(Dtype dtype) {
   const auto half_ulp = [](int stored_bits) { return std::ldexp(1.0, -stored_bits - 1); };
   switch (dtype) {

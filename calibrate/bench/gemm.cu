@@ -239,12 +239,6 @@ GemmRun::GemmRun(const Harness& harness, const GemmPoint& point) : state_(std::m
 }
 
 GemmRun::~GemmRun() = default;
-GemmRun::GemmRun(GemmRun&&) noexcept = default;
-GemmRun& GemmRun::operator=(GemmRun&&) noexcept = default;
-
-const GemmPoint& GemmRun::point() const {
-  return state_->point;
-}
 
 void GemmRun::enqueue(cudaStream_t stream) const {
   const State& s = *state_;

@@ -49,14 +49,13 @@ class GemmRun {
  public:
   GemmRun(const Harness& harness, const GemmPoint& point);
   ~GemmRun();
-  GemmRun(GemmRun&&) noexcept;
-  GemmRun& operator=(GemmRun&&) noexcept;
+  GemmRun(const GemmRun&) = delete;
+  GemmRun& operator=(const GemmRun&) = delete;
 
   void enqueue(cudaStream_t stream) const;
   // Executes once on fresh data and compares a random subset with float64. The largest error relative to its
   // bound. Throws WrongResult above 1.
   [[nodiscard]] double check(const Harness& harness);
-  [[nodiscard]] const GemmPoint& point() const;
   [[nodiscard]] std::string algorithm() const;  // "id=66 tile=20 stages=36 splitk=1"
 
  private:

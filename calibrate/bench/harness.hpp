@@ -31,7 +31,6 @@ namespace stagecraft {
 enum class Dtype { kBf16, kFp16, kFp32, kE4m3, kE5m2, kInt32 };
 
 [[nodiscard]] std::size_t size_of(Dtype dtype);
-[[nodiscard]] const char* name_of(Dtype dtype);  // "bf16" "fp16" "fp32" "e4m3" "e5m2" "int32"
 // Half the distance between 1 and the next number: the relative error of one rounding. 0 for integers.
 [[nodiscard]] double unit_roundoff(Dtype dtype);
 

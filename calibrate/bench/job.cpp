@@ -32,23 +32,37 @@ std::optional<int> number(const Environment& environment, const char* name) {
   return value;
 }
 
-// What the first launcher that speaks says; nothing is mixed from two.
+// What the first launcher that speaks says, one that knows the place on the host before one that does not (srun
+// with PMI-2 sets PMI_RANK beside Slurm's own); nothing is mixed from two.
 struct Launched {
   std::optional<int> rank, ranks, local_rank, nodes;
+  std::string uneven;  // why the hosts cannot be counted; empty: they can
 };
 
-Launched ask(const Environment& environment) {
-  for (const Launcher& launcher : kLaunchers) {
-    if (!environment(launcher.rank)) continue;
-    Launched said{.rank = number(environment, launcher.rank),
-                  .ranks = number(environment, launcher.ranks),
-                  .local_rank = number(environment, launcher.local_rank),
-                  .nodes = {}};
-    const std::optional<int> local = number(environment, launcher.local_ranks);
-    if (local && *local > 0 && said.ranks) said.nodes = *said.ranks / *local;
-    if (launcher.local_ranks == nullptr) said.nodes = number(environment, "SLURM_NNODES");
-    return said;
+Launched said_by(const Launcher& launcher, const Environment& environment) {
+  Launched said{.rank = number(environment, launcher.rank),
+                .ranks = number(environment, launcher.ranks),
+                .local_rank = number(environment, launcher.local_rank),
+                .nodes = {},
+                .uneven = {}};
+  const std::optional<int> local = number(environment, launcher.local_ranks);
+  if (local && *local > 0 && said.ranks) {
+    said.nodes = *said.ranks / *local;
+    if (*said.nodes * *local != *said.ranks)
+      said.uneven = std::to_string(*said.ranks) + " ranks, " + std::to_string(*local) + " on this host";
   }
+  if (launcher.local_ranks != nullptr) return said;
+  said.nodes = number(environment, "SLURM_NNODES");
+  const std::optional<std::string> tasks = environment("SLURM_TASKS_PER_NODE");  // 8(x2), or 8,4
+  if (tasks && tasks->find(',') != std::string::npos) said.uneven = "SLURM_TASKS_PER_NODE=" + *tasks;
+  return said;
+}
+
+Launched ask(const Environment& environment) {
+  for (const bool on_host : {true, false})
+    for (const Launcher& launcher : kLaunchers)
+      if (environment(launcher.rank) && (!on_host || environment(launcher.local_rank)))
+        return said_by(launcher, environment);
   return {};
 }
 
@@ -75,6 +89,8 @@ std::optional<NcclJob> job_of(const CalibrateOptions& options, const Environment
   const std::optional<int> ranks = options.ranks ? options.ranks : said.ranks;
   if (!rank || !ranks)
     throw UsageError("--id-file: no launcher says which rank this is; give --rank N and --ranks N");
+  if (!options.nodes && !said.uneven.empty())
+    throw UsageError(said.uneven + ": every node runs the same number");
   NcclJob job{.rank = *rank,
               .ranks = *ranks,
               .nodes = options.nodes.value_or(said.nodes.value_or(1)),
@@ -88,6 +104,13 @@ std::optional<NcclJob> job_of(const CalibrateOptions& options, const Environment
                      " nodes: every node runs the same number");
   job.device = options.device.value_or(said.local_rank.value_or(job.rank % (job.ranks / job.nodes)));
   return job;
+}
+
+std::optional<int> nodes_of_group(const NcclJob& job, int ranks) {
+  const int on_host = job.ranks / job.nodes;
+  if (job.ranks % ranks != 0) return std::nullopt;
+  if (on_host % ranks == 0) return 1;
+  return ranks % on_host == 0 ? std::optional(ranks / on_host) : std::nullopt;
 }
 
 CalibrateOptions options_of_rank(CalibrateOptions options, const NcclJob& job) {

@@ -37,9 +37,7 @@ class Bench {
   template <class T>
   [[nodiscard]] T* upload(const std::vector<T>& values) {
     T* data = room<T>(static_cast<std::int64_t>(values.size()));
-    CUDA_CHECK(cudaMemcpyAsync(data, values.data(), values.size() * sizeof(T), cudaMemcpyHostToDevice,
-                               harness_.stream()));
-    harness_.synchronize();
+    harness_.upload(memory_.back(), values.data());
     return data;
   }
   template <class T>

@@ -89,7 +89,7 @@ std::string why_not(const KernelOp& op, const Sample& sample) {
   for (const auto& [name, extent] : sample.shape)
     if (extent <= 0) return name + " = " + std::to_string(extent) + " is not positive";
   const bool row_kept = op.shape == KernelShape::kScores || op.name.find("norm_") != std::string_view::npos;
-  if (row_kept && op.shape != KernelShape::kFlat && width > 16384)
+  if (row_kept && width > 16384)
     return "no kernel keeps a row of " + std::to_string(width) + " elements (16384 at most)";
   if (op.shape == KernelShape::kScores && sample.tags.at("variant") == "unfused" && width > 8192)
     return "the unfused softmax keeps 8192 elements at most";
@@ -212,6 +212,7 @@ std::string complete_kernel_point(Sample& sample) {
     return sample.op + " has no form " + variant;
   if (sample.tags.at("dtype") != "bf16" || sample.tags.at("cache") != "cold")
     return sample.op + " is measured in bf16 with cold L2 only";
+  if (sample.tags.size() != 3) return sample.op + " has tags that it does not know";
   if (std::string reason = why_not(*op, sample); !reason.empty()) return reason;
   sample.bytes = kernel_bytes(*op, sample);
   return {};

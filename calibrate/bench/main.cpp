@@ -56,6 +56,7 @@ std::vector<WorkItem> wanted_items(const std::string& path, std::vector<WorkItem
       std::fprintf(stderr, "%sno family measures %s\n", where.c_str(),
                    sample_key(std::get<WantedPoint>(wanted).point).c_str());
   }
+  if (in.bad()) throw UsageError(path + ": cannot be read");
   return items;
 }
 

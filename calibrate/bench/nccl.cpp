@@ -242,6 +242,8 @@ Group one_process_group(int ranks) {
   return group;
 }
 
+constexpr std::chrono::minutes kWaitForRankZero{5};  // hosts of a job start minutes apart
+
 ncclUniqueId exchange_id(const NcclJob& job, const std::string& file) {
   ncclUniqueId id;
   if (job.rank == 0) {
@@ -251,10 +253,11 @@ ncclUniqueId exchange_id(const NcclJob& job, const std::string& file) {
     std::filesystem::rename(file + ".part", file);  // seen whole or not at all
     return id;
   }
-  const auto give_up = std::chrono::steady_clock::now() + std::chrono::minutes(5);
+  const auto give_up = std::chrono::steady_clock::now() + kWaitForRankZero;
   while (!std::filesystem::exists(file)) {
     if (std::chrono::steady_clock::now() > give_up)
-      throw Unmeasurable("no " + file + " from rank 0 in five minutes");
+      throw Unmeasurable("no " + file + " from rank 0 in " + std::to_string(kWaitForRankZero.count()) +
+                         " minutes");
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
   std::ifstream in(file, std::ios::binary);
@@ -262,8 +265,8 @@ ncclUniqueId exchange_id(const NcclJob& job, const std::string& file) {
   return id;
 }
 
-// All ranks meet, then part into groups of `ranks` neighbours, which all work at the same time.
-Group job_group(const NcclJob& job, int ranks, const std::string& name) {
+// All ranks meet, then part into groups of `ranks` neighbours on `nodes` hosts, which all work at the same time.
+Group job_group(const NcclJob& job, int ranks, int nodes, const std::string& name) {
   const std::string file = job.id_file + "." + name;
   const ncclUniqueId id = exchange_id(job, file);
   ncclComm_t all = nullptr, part = nullptr;
@@ -271,8 +274,7 @@ Group job_group(const NcclJob& job, int ranks, const std::string& name) {
   if (job.rank == 0) std::filesystem::remove(file);  // all have read it: init waits for them
   const Communicator whole(all);
   nccl_check(ncclCommSplit(all, job.rank / ranks, job.rank, &part, nullptr), "split");
-  Group group{.ranks = ranks, .leader = job.rank == 0};
-  group.nodes = std::max(1, ranks / std::max(1, job.ranks / job.nodes));
+  Group group{.ranks = ranks, .nodes = nodes, .leader = job.rank == 0};
   int device = 0;
   CUDA_CHECK(cudaGetDevice(&device));
   group.local.push_back(LocalRank{.device = device, .rank = job.rank % ranks, .comm = Communicator(part)});
@@ -308,13 +310,17 @@ Measured measure(Harness& harness, Group group, const Plan& plan) {
   std::int64_t largest = 0;
   for (const Call& call : plan.calls) largest = std::max(largest, call.bytes);
   allocate(group, largest);
+  const double max_error = group.ranks > kMostExactRanks ? -1 : 0;
   Measured result;
   for (const Call& call : plan.calls) {
     prepare(call, group);
     enqueue(call, group);
     synchronize(group);
     require_right(call, group);
-    if (harness.check_only()) continue;
+    if (harness.check_only()) {
+      result.max_error = max_error;
+      continue;
+    }
     const std::vector<double> seconds = times_of(call, group);
     if (!group.leader) continue;
     Sample sample = sample_of(call, group.ranks, group.nodes, plan.process);
@@ -322,7 +328,7 @@ Measured measure(Harness& harness, Group group, const Plan& plan) {
     sample.min_s = *std::min_element(seconds.begin(), seconds.end());
     sample.spread = relative_spread(seconds);
     sample.repeats = static_cast<int>(seconds.size());
-    sample.max_error = group.ranks > kMostExactRanks ? -1 : 0;
+    sample.max_error = max_error;
     if (result.repeats == 0)
       result = {.median_s = sample.median_s,
                 .min_s = sample.min_s,
@@ -417,16 +423,18 @@ std::vector<WorkItem> nccl_items(const Device&) {
 std::vector<WorkItem> nccl_job_items(const Device&, const NcclJob& job) {
   std::vector<WorkItem> items;
   for (const int ranks : group_sizes(job.ranks)) {
-    if (job.ranks % ranks != 0) continue;
+    const std::optional<int> nodes = nodes_of_group(job, ranks);
+    if (!nodes) continue;
     for (const Collective collective : kCollectives) {
       const std::vector<Call> calls = calls_of(collective, collective_sizes());
-      const int nodes = std::max(1, ranks / (job.ranks / job.nodes));
-      WorkItem item{.prototype = sample_of(calls.front(), ranks, nodes, "each"),
+      WorkItem item{.prototype = sample_of(calls.front(), ranks, *nodes, "each"),
                     .value = value_of(collective)};
-      item.estimated_seconds = 2 + 0.1 * static_cast<double>(calls.size());
+      // The wait is a part of it: the watchdog barks after ten times the estimate.
+      item.estimated_seconds = 2 + 0.1 * static_cast<double>(calls.size()) +
+                               std::chrono::duration<double>(kWaitForRankZero).count() / 10;
       const std::string name = std::string(name_of(collective)) + "." + std::to_string(ranks);
-      item.run = [job, ranks, calls, name](Harness& harness) {
-        return measure(harness, job_group(job, ranks, name), {calls, "each"});
+      item.run = [job, ranks, nodes = *nodes, calls, name](Harness& harness) {
+        return measure(harness, job_group(job, ranks, nodes, name), {calls, "each"});
       };
       items.push_back(std::move(item));
     }
@@ -441,9 +449,15 @@ std::optional<WorkItem> nccl_item_for(const Sample& wanted, const Device&) {
   if (bytes->second < 1024 || ranks->second < 2 || ranks->second > visible_gpus()) return std::nullopt;
   const auto place = wanted.tags.find("place");
   const bool in_place = place != wanted.tags.end() && place->second == "in";
-  for (const Collective collective : kCollectives)
-    if (wanted.op == name_of(collective) && (!in_place || has_in_place(collective)))
-      return one_process_item(static_cast<int>(ranks->second), {{collective, in_place, bytes->second}});
+  for (const Collective collective : kCollectives) {
+    if (wanted.op != name_of(collective) || (in_place && !has_in_place(collective))) continue;
+    WorkItem item =
+        one_process_item(static_cast<int>(ranks->second), {{collective, in_place, bytes->second}});
+    // What was said and what would be measured must be the same point.
+    const bool same = std::ranges::includes(item.prototype.shape, wanted.shape) &&
+                      std::ranges::includes(item.prototype.tags, wanted.tags);
+    return same ? std::optional(std::move(item)) : std::nullopt;
+  }
   return std::nullopt;
 }
 

@@ -164,8 +164,8 @@ class Runner {
         std::fprintf(stderr, "right    %s  error %.2g of its bound\n", key.c_str(), measured.max_error);
       return;
     }
-    std::vector<Sample> samples = {sample_of(item.prototype, measured)};
-    samples.insert(samples.end(), measured.more.begin(), measured.more.end());
+    std::vector<Sample> samples = measured.more;
+    samples.push_back(sample_of(item.prototype, measured));  // last: where it stands, all have been written
     for (Sample& sample : samples) {
       sample.setup = setup_;
       sample.date = utc_now();

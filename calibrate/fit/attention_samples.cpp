@@ -84,8 +84,10 @@ class PassFit {
   }
 
   void fit(double half_head_size) {
-    const std::size_t samples = causal_.size() + dense_.size();
-    if (samples >= kMinForOccupancy && (lengths(causal_) >= kMinLengths || lengths(dense_) >= kMinLengths))
+    ProfileDraft::Samples samples = causal_;
+    samples.insert(samples.end(), dense_.begin(), dense_.end());
+    if (samples.size() >= kMinForOccupancy &&
+        (lengths(causal_) >= kMinLengths || lengths(dense_) >= kMinLengths))
       draft_.measured(pass_.half_blocks, best(half_head_size).half_blocks, samples,
                       "nearest to samples of several numbers of heads");
     fit_curve(causal_, true, half_head_size, pass_.causal);
@@ -134,13 +136,13 @@ class PassFit {
     return sum;
   }
   // Rate in a long run over that of a burst of the same shape; empty where no long run was measured.
-  [[nodiscard]] std::vector<double> under_load() const {
-    std::vector<double> ratios;
+  [[nodiscard]] SampleRatios under_load() const {
+    SampleRatios ratios;
     for (const Sample* loaded : long_runs_)
       for (const ProfileDraft::Samples* bursts : {&causal_, &dense_})
         for (const Sample* burst : *bursts)
           if (burst->shape == loaded->shape && causal(*burst) == causal(*loaded))
-            ratios.push_back(burst->median_s / loaded->median_s);
+            ratios.add(*loaded, burst->median_s / loaded->median_s);
     return ratios;
   }
   void fit_curve(const ProfileDraft::Samples& samples, bool masked, double half_head_size,
@@ -155,16 +157,18 @@ class PassFit {
     const std::optional<AttentionFit> fit =
         fit_attention(family, points(samples, pass_.half_blocks.value, half_head_size));
     if (!fit) return draft_.tell(family, "the rate shows no limit: the base's curve stays");
-    const std::vector<double> loaded = under_load();
-    const double held = loaded.empty() ? 1 : median(loaded);
-    curve = {.rate = FlopRate(rounded_to(fit->rate.count() * held, 1e9)),
-             .half_length = rounded_to(fit->half_length, 1),
-             .provenance = Provenance::kMeasured,
-             .source = fmt::format("R L/(L + L_half) over {} lengths, each sample left out: {}{}; {}",
-                                   lengths(samples), fit->left_out.summary(),
-                                   loaded.empty() ? "" : fmt::format("; {:.3f} of it in a long run", held),
-                                   draft_.origin(samples.size()))};
-    draft_.use(samples.size());
+    const SampleRatios loaded = under_load();
+    const double held = loaded.values.empty() ? 1 : median(loaded.values);
+    curve = {
+        .rate = FlopRate(rounded_to(fit->rate.count() * held, 1e9)),
+        .half_length = rounded_to(fit->half_length, 1),
+        .provenance = Provenance::kMeasured,
+        .source = fmt::format("R L/(L + L_half) over {} lengths, each sample left out: {}{}; {}",
+                              lengths(samples), fit->left_out.summary(),
+                              loaded.values.empty() ? "" : fmt::format("; {:.3f} of it in a long run", held),
+                              draft_.origin(samples.size()))};
+    draft_.use(samples);
+    draft_.use(loaded.samples);
     draft_.tell(family, fmt::format("{}, half of it at {:.0f}", human(curve.rate), curve.half_length),
                 fit->left_out);
   }

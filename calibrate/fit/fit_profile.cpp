@@ -17,6 +17,7 @@
 #include "calibrate/fit/curve_fits.hpp"
 #include "calibrate/fit/gemm_fit.hpp"
 #include "calibrate/fit/gemm_samples.hpp"
+#include "calibrate/fit/nccl_tests.hpp"
 #include "calibrate/fit/possible_samples.hpp"
 #include "calibrate/fit/profile_draft.hpp"
 #include "calibrate/samples/statistics.hpp"
@@ -30,31 +31,37 @@ constexpr std::int64_t kLeastCollectiveSms = 16, kMostCollectiveSms = 24;
 
 constexpr double kMostSlowdown = 2;  // largest value in a profile
 
-std::optional<double> empty_kernel_seconds(const ProfileDraft& draft, const std::string& stream) {
+ProfileDraft::Samples empty_kernels(const ProfileDraft& draft, const std::string& stream) {
+  return draft.pick([&](const Sample& s) {
+    return s.family == "system" && s.op == "empty_kernel" && tag_of(s, "stream", "") == stream;
+  });
+}
+
+double median_seconds(const ProfileDraft::Samples& samples) {
   std::vector<double> seconds;
-  for (const Sample* sample : draft.pick([&](const Sample& s) {
-         return s.family == "system" && s.op == "empty_kernel" && tag_of(s, "stream", "") == stream;
-       }))
-    seconds.push_back(sample->median_s);
-  if (seconds.empty()) return std::nullopt;
+  for (const Sample* sample : samples) seconds.push_back(sample->median_s);
   return median(seconds);
 }
 
 // t0, the time subtracted from GEMMs in a burst, exceeds the time of an empty kernel: GEMMs fill and drain,
 // and that part remains when the stream is busy.
 void fit_kernel_gap(ProfileDraft& draft, std::optional<double> t0_seconds) {
-  const std::optional<double> busy = empty_kernel_seconds(draft, "busy");
-  if (!busy) return;
-  const std::optional<double> alone = empty_kernel_seconds(draft, "alone");
-  const double fill = t0_seconds && alone ? std::max(*t0_seconds - *alone, 0.0) : 0;
+  ProfileDraft::Samples samples = empty_kernels(draft, "busy");
+  if (samples.empty()) return;
+  const double busy = median_seconds(samples);
   std::string how = "an empty kernel in a busy stream, median";
-  if (fill > 0)
+  const ProfileDraft::Samples alone = empty_kernels(draft, "alone");
+  const double fill = t0_seconds && !alone.empty() ? std::max(*t0_seconds - median_seconds(alone), 0.0) : 0;
+  if (fill > 0) {
     how += fmt::format(
         " ({}), and what fills and drains in a product: {} of launch and drain less the {} of an "
         "empty kernel alone",
-        human(from_seconds(*busy)), human(from_seconds(*t0_seconds)), human(from_seconds(*alone)));
-  const Duration gap = from_seconds(rounded_to(*busy + fill, 1e-9));
-  draft.measured(draft.profile().host.kernel_gap, gap, fill > 0 ? 2 : 1, how);
+        human(from_seconds(busy)), human(from_seconds(*t0_seconds)),
+        human(from_seconds(median_seconds(alone))));
+    samples.insert(samples.end(), alone.begin(), alone.end());
+  }
+  const Duration gap = from_seconds(rounded_to(busy + fill, 1e-9));
+  draft.measured(draft.profile().host.kernel_gap, gap, samples, how);
   draft.tell("system, kernel gap", human(gap));
 }
 
@@ -66,25 +73,29 @@ void fit_overlap_slowdown(ProfileDraft& draft) {
     return s.family == "interference" && s.op == "gemm_beside_reduce" && held(s) >= kLeastCollectiveSms &&
            held(s) <= kMostCollectiveSms;
   });
-  std::vector<double> slowdowns;
+  SampleRatios slowdowns;
+  ProfileDraft::Samples undisturbed;
   for (const Sample* sample : beside) {
     std::map<std::string, std::int64_t> alone = sample->shape;
     alone["sms"] = 0;
     for (const Sample* other : draft.pick([&](const Sample& s) {
            return s.family == "interference" && s.shape == alone &&
                   tag_of(s, "layout", "") == tag_of(*sample, "layout", "");
-         }))
-      slowdowns.push_back(sample->median_s / other->median_s);
+         })) {
+      slowdowns.add(*sample, sample->median_s / other->median_s);
+      undisturbed.push_back(other);
+    }
   }
-  if (slowdowns.empty()) return;
-  const double slowdown = rounded_to(std::max(median(slowdowns), 1.0), 1e-4);
+  if (slowdowns.values.empty()) return;
+  const double slowdown = rounded_to(std::max(median(slowdowns.values), 1.0), 1e-4);
   if (slowdown > kMostSlowdown)
     return draft.tell("interference, overlap slowdown",
                       fmt::format("{:.3f}, more than {:.0f}: the base's stays", slowdown, kMostSlowdown));
   draft.measured(
-      draft.profile().gradient_overlap_slowdown, slowdown, slowdowns.size(),
+      draft.profile().gradient_overlap_slowdown, slowdown, slowdowns.samples,
       fmt::format("products beside a kernel that copies and adds with {} to {} multiprocessors, median",
                   kLeastCollectiveSms, kMostCollectiveSms));
+  draft.use(undisturbed);
   draft.tell("interference, overlap slowdown", fmt::format("{:.3f}", slowdown));
 }
 
@@ -96,7 +107,7 @@ void fit_memory_kernels(ProfileDraft& draft) {
        }))
     by_op[sample->op].push_back(sample);
   std::vector<double> shares;
-  std::size_t count = 0;
+  ProfileDraft::Samples fitted;
   FitErrors errors;
   for (const auto& [op, samples] : by_op) {
     std::vector<CurvePoint> points;
@@ -107,7 +118,7 @@ void fit_memory_kernels(ProfileDraft& draft) {
     if (!fit) continue;
     shares.push_back(fit->bandwidth / draft.profile().device.memory_bandwidth);
     for (const RowError& row : fit->left_out.rows()) errors.add(row.row, 1 + row.error, 1);
-    count += points.size();
+    fitted.insert(fitted.end(), samples.begin(), samples.end());
   }
   if (shares.empty()) return;
   const double share = rounded_to(median(shares), 1e-4);
@@ -115,20 +126,10 @@ void fit_memory_kernels(ProfileDraft& draft) {
     return draft.tell(
         "kernel", fmt::format("{} of the memory bandwidth cannot be: the base's share stays", percent(share)),
         errors);
-  draft.measured(draft.profile().memory_efficiency, share, count,
+  draft.measured(draft.profile().memory_efficiency, share, fitted,
                  fmt::format("median of {} fused kernels of t0 + bytes/B; each sample left out: {}",
                              shares.size(), errors.summary()));
   draft.tell("kernel", fmt::format("{} of the memory bandwidth", percent(share)), errors);
-}
-
-std::optional<CollectiveKind> collective_kind(const std::string& op) {
-  std::string word = op;
-  std::ranges::replace(word, '_', '-');
-  if (word == "sendrecv" || word == "send-recv") word = "send-receive";
-  if (word == "alltoall") word = "all-to-all";
-  const auto found = std::ranges::find(kCollectiveNames, word);
-  if (found == std::end(kCollectiveNames)) return std::nullopt;
-  return static_cast<CollectiveKind>(found - std::begin(kCollectiveNames));
 }
 
 void fit_group(ProfileDraft& draft, const CollectiveGroup& group, const ProfileDraft::Samples& samples) {
@@ -149,7 +150,7 @@ void fit_group(ProfileDraft& draft, const CollectiveGroup& group, const ProfileD
   std::erase_if(draft.profile().collectives,
                 [&](const CollectiveFit& other) { return speak_for_same_calls(fitted.fit, other); });
   draft.profile().collectives.push_back(fitted.fit);
-  draft.use(samples.size());
+  draft.use(samples);
   draft.tell(group_name(group),
              fmt::format("{} + S*f / {}", human(fitted.fit.latency), human(fitted.fit.bus_bandwidth)),
              fitted.left_out);
@@ -168,7 +169,7 @@ bool chosen_freely(CollectiveGroup group, const SamplesByGroup& groups) {
 void fit_collectives(ProfileDraft& draft) {
   SamplesByGroup groups;
   for (const Sample* sample : draft.pick([](const Sample& s) { return s.family == "nccl"; })) {
-    const std::optional<CollectiveKind> kind = collective_kind(sample->op);
+    const std::optional<CollectiveKind> kind = nccl_collective(sample->op);
     const auto ranks = static_cast<int>(extent_of(*sample, "ranks", 0));
     const auto nodes = static_cast<int>(extent_of(*sample, "nodes", 1));
     if (!kind || ranks < 2 || nodes < 1 || ranks % nodes != 0) continue;

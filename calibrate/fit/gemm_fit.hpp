@@ -69,7 +69,7 @@ struct GemmFit {
 [[nodiscard]] GemmFit fit_gemm(std::vector<GemmPoint> points, const GemmDevice& device,
                                const GemmModel& base);
 
-// Predicted time of any shape; exposed for the tests of monotony and for `calibrate show`.
+// Predicted time of any shape; for the tests of monotony.
 [[nodiscard]] double predict_seconds(const GemmFit& fit, const GemmDevice& device, const GemmPoint& point);
 
 // Share of peak before quantisation of batched GEMMs: the median of the points.

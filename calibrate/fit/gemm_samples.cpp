@@ -66,8 +66,8 @@ GemmPoint point_of(const Sample& sample) {
           .note = remark(sample)};
 }
 
-// A weight gradient is taken with its accumulation where both forms were measured.
-std::vector<GemmPoint> points_of(const std::vector<const Sample*>& samples) {
+// Each shape once: a weight gradient with its accumulation where both forms were measured.
+ProfileDraft::Samples one_a_shape(const ProfileDraft::Samples& samples) {
   std::map<std::tuple<GemmLayout, std::int64_t, std::int64_t, std::int64_t>, const Sample*> by_shape;
   for (const Sample* sample : samples) {
     const GemmPoint point = point_of(*sample);
@@ -75,8 +75,14 @@ std::vector<GemmPoint> points_of(const std::vector<const Sample*>& samples) {
     const bool accumulates = tag_of(*sample, "output", "") == "fp32_accumulate";
     if (kept == nullptr || accumulates == (point.layout == GemmLayout::kNT)) kept = sample;
   }
+  ProfileDraft::Samples kept;
+  for (const auto& [shape, sample] : by_shape) kept.push_back(sample);
+  return kept;
+}
+
+std::vector<GemmPoint> points_of(const ProfileDraft::Samples& samples) {
   std::vector<GemmPoint> points;
-  for (const auto& [shape, sample] : by_shape) points.push_back(point_of(*sample));
+  for (const Sample* sample : samples) points.push_back(point_of(*sample));
   return points;
 }
 
@@ -115,6 +121,12 @@ class GemmSamplesFit {
       : draft_(draft), load_(table_load(draft)), precision_(table_precision(draft, load_)) {}
 
   std::optional<double> run() {
+    if (!draft_.profile().supports(precision_)) {
+      const auto ours = draft_.pick([&](const Sample& s) { return plain_gemm(s, dtype_, load_); });
+      if (!ours.empty())
+        draft_.tell("gemm", fmt::format("the base has no peak in {}: its table stays", dtype_));
+      return std::nullopt;
+    }
     fit_table();
     fit_batched();
     fit_sustained();
@@ -127,10 +139,10 @@ class GemmSamplesFit {
   void fit_batched();
   void fit_sustained();
   void fit_fp8_products();
-  void set_fp8(Fp8Fit& fit, std::size_t points);
-  void set_fp8_scale(const std::vector<double>& sustained);
+  void set_fp8(Fp8Fit& fit, const ProfileDraft::Samples& products);
+  void set_fp8_scale(const SampleRatios& sustained);
   [[nodiscard]] GemmModel sourced(const GemmFit& fit, std::size_t points) const;
-  [[nodiscard]] std::vector<double> sustained_ratios(std::string_view dtype, std::string_view mix) const;
+  [[nodiscard]] SampleRatios sustained_ratios(std::string_view dtype, std::string_view mix) const;
   [[nodiscard]] GemmDevice gemm_device() const;
 
   ProfileDraft& draft_;
@@ -148,8 +160,9 @@ GemmDevice GemmSamplesFit::gemm_device() const {
 }
 
 void GemmSamplesFit::fit_table() {
-  const std::vector<GemmPoint> points = points_of(draft_.pick(
+  const ProfileDraft::Samples samples = one_a_shape(draft_.pick(
       [&](const Sample& s) { return plain_gemm(s, dtype_, load_) && extent_of(s, "batch", 1) == 1; }));
+  const std::vector<GemmPoint> points = points_of(samples);
   if (points.empty()) return;
   if (points.size() < kMinGemmPoints) {
     return draft_.tell("gemm", fmt::format("{} shapes, {} are needed: the base's table stays", points.size(),
@@ -160,7 +173,7 @@ void GemmSamplesFit::fit_table() {
   const GemmModel& model = draft_.profile().gemm = sourced(fit, points.size());
   draft_.remarks().table = Provenance::kMeasured;
   draft_.remarks().gemm_rows = notes_of(fit.points);
-  draft_.use(points.size());
+  draft_.use(samples);
   draft_.tell("gemm",
               fmt::format("TN {:.3f}, NN {:.3f}, NT {:.3f}, {} rows", model.efficiency_tn.value,
                           model.efficiency_nn.value, model.efficiency_nt.value, model.table.rows.size()),
@@ -196,29 +209,29 @@ GemmModel GemmSamplesFit::sourced(const GemmFit& fit, std::size_t points) const 
 }
 
 void GemmSamplesFit::fit_batched() {
-  std::vector<GemmPoint> points;
-  for (const Sample* sample : draft_.pick(
-           [&](const Sample& s) { return plain_gemm(s, dtype_, load_) && extent_of(s, "batch", 1) > 1; })) {
-    const GemmPoint point = point_of(*sample);
-    if (point.size.m % 8 == 0 && point.size.n % 8 == 0 && point.size.k % 8 == 0) points.push_back(point);
-  }
-  if (points.empty()) return;
+  const ProfileDraft::Samples samples = draft_.pick([&](const Sample& s) {
+    if (!plain_gemm(s, dtype_, load_) || extent_of(s, "batch", 1) == 1) return false;
+    const GemmSize size = point_of(s).size;
+    return size.m % 8 == 0 && size.n % 8 == 0 && size.k % 8 == 0;
+  });
+  if (samples.empty()) return;
   GemmModel& model = draft_.profile().gemm;
-  const double share = std::min(rounded_to(fit_batched_efficiency(model, gemm_device(), points), 1e-4), 1.2);
-  draft_.measured(model.batched_efficiency, share, points.size(), "median over the tile model");
+  const double share =
+      std::min(rounded_to(fit_batched_efficiency(model, gemm_device(), points_of(samples)), 1e-4), 1.2);
+  draft_.measured(model.batched_efficiency, share, samples, "median over the tile model");
   draft_.tell("gemm, batched", fmt::format("{:.3f} of peak", share));
 }
 
 // Burst over sustained time of every shape that has both, in this mix of operators; empty: in any.
-std::vector<double> GemmSamplesFit::sustained_ratios(std::string_view dtype, std::string_view mix) const {
-  std::vector<double> ratios;
+SampleRatios GemmSamplesFit::sustained_ratios(std::string_view dtype, std::string_view mix) const {
+  SampleRatios ratios;
   for (const Sample* loaded :
        draft_.pick([&](const Sample& s) { return plain_gemm(s, dtype, "sustained"); })) {
     if (!mix.empty() && tag_of(*loaded, "mix", "") != mix) continue;
     for (const Sample* burst : draft_.pick([&](const Sample& s) { return plain_gemm(s, dtype, "burst"); })) {
       if (burst->shape == loaded->shape && layout_of(*burst) == layout_of(*loaded) &&
           tag_of(*burst, "output", "") == tag_of(*loaded, "output", ""))
-        ratios.push_back(burst->median_s / loaded->median_s);
+        ratios.add(*loaded, burst->median_s / loaded->median_s);
     }
   }
   return ratios;
@@ -227,12 +240,12 @@ std::vector<double> GemmSamplesFit::sustained_ratios(std::string_view dtype, std
 // Between attention and memory-bound kernels, as in a layer, GEMMs get more of the power budget than alone.
 // The sample of that mix is used where it was measured.
 void GemmSamplesFit::fit_sustained() {
-  std::vector<double> ratios = sustained_ratios(dtype_, "layer");
-  const bool of_layer = !ratios.empty();
+  SampleRatios ratios = sustained_ratios(dtype_, "layer");
+  const bool of_layer = !ratios.values.empty();
   if (!of_layer) ratios = sustained_ratios(dtype_, "");
-  if (ratios.empty()) return;
-  const double scale = std::min(rounded_to(median(ratios), 1e-4), 2.0);
-  draft_.measured(draft_.profile().gemm.scale, scale, ratios.size(),
+  if (ratios.values.empty()) return;
+  const double scale = std::min(rounded_to(median(ratios.values), 1e-4), 2.0);
+  draft_.measured(draft_.profile().gemm.scale, scale, ratios.samples,
                   of_layer
                       ? "sustained over burst rate of the same shape, among attention and copies as in a "
                         "layer, median"
@@ -242,38 +255,43 @@ void GemmSamplesFit::fit_sustained() {
 
 // What fp8 holds of its burst in a long run over what 16 bit holds in the same mix, GEMMs alone: a layer, whose
 // other work leaves GEMMs more of the power, is taken to give both the same factor.
-void GemmSamplesFit::set_fp8_scale(const std::vector<double>& sustained) {
+void GemmSamplesFit::set_fp8_scale(const SampleRatios& sustained) {
   GemmModel& model = draft_.profile().gemm;
-  const std::vector<double> alone = sustained_ratios(dtype_, "gemm");
-  const double sixteen_bit = alone.empty() ? model.scale.value : median(alone);
+  const SampleRatios alone = sustained_ratios(dtype_, "gemm");
+  const double sixteen_bit = alone.values.empty() ? model.scale.value : median(alone.values);
+  const double held = median(sustained.values);
   draft_.measured(
-      model.fp8_scale.emplace(),
-      std::min(rounded_to(model.scale.value * median(sustained) / sixteen_bit, 1e-4), 2.0), sustained.size(),
+      model.fp8_scale.emplace(), std::min(rounded_to(model.scale.value * held / sixteen_bit, 1e-4), 2.0),
+      sustained.samples,
       fmt::format("scale, times {:.3f} of a burst in a long run over {:.3f} of one in 16 bit, GEMMs alone",
-                  median(sustained), sixteen_bit));
+                  held, sixteen_bit));
+  draft_.use(alone.samples);
 }
 
 // Forward GEMMs in e4m3, backward GEMMs with gradients in e5m2.
 void GemmSamplesFit::fit_fp8_products() {
   HardwareProfile& profile = draft_.profile();
   if (!t0_seconds_ || profile.device.peak_fp8.count() == 0) return;
-  std::vector<const Sample*> products;
-  std::vector<double> sustained;
+  ProfileDraft::Samples products;
+  SampleRatios sustained;
   for (const std::string_view dtype : {"e4m3", "e5m2"}) {
     const auto unbatched = [&](const Sample& s) {
       return plain_gemm(s, dtype, load_) && extent_of(s, "batch", 1) == 1;
     };
     std::ranges::copy(draft_.pick(unbatched), std::back_inserter(products));
-    std::ranges::copy(sustained_ratios(dtype, ""), std::back_inserter(sustained));
+    const SampleRatios of_type = sustained_ratios(dtype, "");
+    std::ranges::copy(of_type.values, std::back_inserter(sustained.values));
+    std::ranges::copy(of_type.samples, std::back_inserter(sustained.samples));
   }
+  products = one_a_shape(products);
   const std::vector<GemmPoint> points = points_of(products);
   if (points.size() < kMinFp8Points) return;
   GemmDevice device = gemm_device();
   device.peak = profile.device.peak_fp8;
   device.element_bytes = 1;
   Fp8Fit fit = fit_fp8(profile.gemm, device, *t0_seconds_, points);
-  set_fp8(fit, points.size());
-  if (!sustained.empty()) set_fp8_scale(sustained);
+  set_fp8(fit, products);
+  if (!sustained.values.empty()) set_fp8_scale(sustained);
   draft_.tell("gemm, fp8",
               fmt::format("{:.3f} of 16 bit, prologue {:.0f}, {} rows", fit.factor, fit.prologue,
                           profile.gemm.fp8_table->rows.size()),
@@ -281,14 +299,14 @@ void GemmSamplesFit::fit_fp8_products() {
 }
 
 // Factor, prologue and table, rounded to the digits of a file.
-void GemmSamplesFit::set_fp8(Fp8Fit& fit, std::size_t points) {
+void GemmSamplesFit::set_fp8(Fp8Fit& fit, const ProfileDraft::Samples& products) {
   GemmModel& model = draft_.profile().gemm;
   const std::string errors = "each row left out of the table in turn: " + fit.left_out.summary();
-  draft_.measured(model.fp8_factor, std::min(rounded_to(fit.factor, 1e-4), kMostFp8Factor), points,
+  draft_.measured(model.fp8_factor, std::min(rounded_to(fit.factor, 1e-4), kMostFp8Factor), products,
                   "in bursts, with the tile model and the layout efficiencies of 16 bit; " + errors);
   model.fp8_prologue = Sourced<double>{
       .value = fit.prologue, .provenance = Provenance::kMeasured, .source = model.fp8_factor.source};
-  fit.table.source = draft_.origin(points) + "; " + errors;
+  fit.table.source = draft_.origin(products.size()) + "; " + errors;
   round_rows(fit.table.rows);
   model.fp8_table = std::move(fit.table);
   draft_.remarks().fp8_rows = notes_of(fit.points);

@@ -37,10 +37,10 @@ std::string_view without_tag(std::string_view line) {
   return line;
 }
 
-// Positions of the columns of the two halves in a row.
+// Positions in a row: of the time out of place, and of the wrong results of both halves.
 struct Columns {
-  std::size_t time = 0, wrong = 0;
-  std::optional<std::size_t> in_place_time = {}, in_place_wrong = {};
+  std::size_t time = 0;
+  std::vector<std::size_t> wrong{};
 };
 
 class TextReader {
@@ -120,44 +120,35 @@ class TextReader {
   }
 
   void read_columns(const std::vector<std::string>& words) {
-    std::vector<std::size_t> times, wrongs;
+    std::optional<std::size_t> time;
+    std::vector<std::size_t> wrong;
     for (std::size_t i = 1; i < words.size(); ++i) {  // words[0] is '#'
       if (words[i] == "cputime") {
         return refuse("these are host times (-C 1), which are no time of a collective");
       }
-      if (words[i] == "time") times.push_back(i - 1);
-      if (words[i] == "#wrong") wrongs.push_back(i - 1);
+      if (words[i] == "time" && !time) time = i - 1;
+      if (words[i] == "#wrong") wrong.push_back(i - 1);
     }
-    if (times.empty()) return refuse("a table without a column `time`");
-    columns_ = Columns{.time = times[0], .wrong = wrongs.empty() ? 0 : wrongs[0]};
-    if (times.size() > 1) columns_->in_place_time = times[1];
-    if (wrongs.size() > 1) columns_->in_place_wrong = wrongs[1];
+    if (!time) return refuse("a table without a column `time`");
+    columns_ = Columns{.time = *time, .wrong = std::move(wrong)};
   }
 
   void read_row(const std::vector<std::string>& words) {
     const std::optional<std::int64_t> bytes = parse_integer(words[0]);
     if (!bytes || words.size() < 2 || !parse_integer(words[1])) return;  // something else between the rows
     if (!columns_) return refuse("a row before the header of its table");
-    if (words.size() < 13) return refuse("a row that is cut off");
+    if (words.size() < std::max<std::size_t>(13, columns_->time + 1)) return refuse("a row that is cut off");
     if (*bytes < 0 || *bytes > detail::kMaxNcclBytes)
       return refuse(fmt::format("{} bytes are no size of a message", *bytes));
-    const auto time = [&](std::size_t column) -> std::optional<double> {
-      if (column >= words.size()) return std::nullopt;
-      const std::optional<double> us = parse_number(words[column]);
-      return us && detail::is_nccl_time(*us) ? std::optional(*us * 1e-6) : std::nullopt;
-    };
-    for (const std::optional<std::size_t> column :
-         {std::optional(columns_->wrong), columns_->in_place_wrong}) {
-      if (!column || *column == 0 || *column >= words.size() || words[*column] == "N/A") continue;
-      if (const auto wrong = parse_number(words[*column]); !wrong || *wrong > 0)
-        return refuse(fmt::format("{} wrong results: such a time says nothing", words[*column]));
+    for (const std::size_t column : columns_->wrong) {
+      if (column >= words.size() || words[column] == "N/A") continue;
+      if (const auto wrong = parse_number(words[column]); !wrong || *wrong > 0)
+        return refuse(fmt::format("{} wrong results: such a time says nothing", words[column]));
     }
-    const std::optional<double> seconds = time(columns_->time);
-    if (!seconds) return refuse(fmt::format("'{}' is no time", words[columns_->time]));
-    detail::add_nccl_row(
-        run_, {.bytes = static_cast<double>(*bytes),
-               .seconds = *seconds,
-               .in_place_seconds = columns_->in_place_time ? time(*columns_->in_place_time).value_or(0) : 0});
+    const std::optional<double> us = parse_number(words[columns_->time]);
+    if (!us || !detail::is_nccl_time(*us))
+      return refuse(fmt::format("'{}' is no time", words[columns_->time]));
+    detail::add_nccl_row(run_, {.bytes = static_cast<double>(*bytes), .seconds = *us * 1e-6});
   }
 
   void refuse(std::string message) {
@@ -213,7 +204,7 @@ std::optional<CollectiveKind> nccl_collective(std::string_view name) {
   if (word.ends_with("_perf")) word.resize(word.size() - 5);
   std::ranges::replace(word, '_', '-');
   if (word == "alltoall") word = "all-to-all";
-  if (word == "sendrecv") word = "send-receive";
+  if (word == "sendrecv" || word == "send-recv") word = "send-receive";
   const auto found = std::ranges::find(kCollectiveNames, word);
   if (found == std::end(kCollectiveNames)) return std::nullopt;
   return static_cast<CollectiveKind>(found - std::begin(kCollectiveNames));
@@ -270,15 +261,12 @@ std::string to_fragment(const NcclRun& run, const std::string& name) {
                            run.nccl_version.empty() ? "of unknown version" : run.nccl_version, points.size(),
                            fitted.left_out.summary());
   const CurvePoint& largest = points.back();
-  // Observed: bytes on the bus at the largest size over its time, independent of the fit.
-  const double on_bus = (formula_seconds(fit, largest.size) - to_seconds(fit.latency) -
-                         fit.sqrt_seconds * std::sqrt(largest.size)) *
-                        fit.bus_bandwidth.count();
+  const double seen = largest.size * bus_factor(group.kind, group.ranks) / largest.seconds;
   const double miss = formula_seconds(fit, largest.size) / largest.seconds - 1;
   std::string out = fmt::format("# {}: {} to {}\n", group_name(group), human(to_bytes(points.front().size)),
                                 human(to_bytes(points.back().size)));
   out += fmt::format("# bus_bandwidth {}, {} at the largest size: {}\n", human(fit.bus_bandwidth),
-                     human(Bandwidth(on_bus / largest.seconds)), verdict(run, on_bus / largest.seconds));
+                     human(Bandwidth(seen)), verdict(run, seen));
   out += fmt::format("# latency {}: where small messages end\n", human(fit.latency));
   if (run.launch_seconds)
     out += fmt::format("# an empty message takes {}\n", human(from_seconds(*run.launch_seconds)));
@@ -293,7 +281,7 @@ std::string to_fragment(const NcclRun& run, const std::string& name) {
                            ? fmt::format("the largest size is missed by {:+.0f} %", 100 * miss)
                            : fmt::format("half the sizes are missed by over {:.0f} %", 100 * typical));
   }
-  return out + "collectives:\n" + collective_table({fit}, {}) + collective_points_section({fit});
+  return out + "collectives:\n" + collective_table({fit}) + collective_points_section({fit});
 }
 
 }  // namespace stagecraft

@@ -23,8 +23,7 @@ namespace stagecraft {
 
 struct NcclRow {
   double bytes = 0;
-  double seconds = 0;           // out of place
-  double in_place_seconds = 0;  // 0 where it was not measured
+  double seconds = 0;  // out of place
 };
 
 struct NcclRun {
@@ -44,8 +43,8 @@ struct NcclRun {
 [[nodiscard]] std::optional<NcclRun> read_nccl_tests(std::string_view text, const std::string& name,
                                                      Diagnostics& diagnostics);
 
-// "all_reduce_perf", "alltoall", "all-gather", …; nullopt for kinds that a profile does not have (gather,
-// scatter).
+// "all_reduce_perf", "alltoall", "send_receive", "all-gather", …; nullopt for kinds that a profile does not have
+// (gather, scatter).
 [[nodiscard]] std::optional<CollectiveKind> nccl_collective(std::string_view name);
 
 namespace detail {

@@ -81,11 +81,8 @@ std::optional<double> read_half(YamlMap& result, const char* side, std::int64_t 
 void read_result(YamlMap& result, NcclRun& run) {
   const std::int64_t bytes = result.integer("size", {.min = 0, .max = detail::kMaxNcclBytes});
   const std::optional<double> seconds = read_half(result, "out_of_place", bytes);
-  const std::optional<double> in_place = read_half(result, "in_place", bytes);
-  if (seconds)
-    detail::add_nccl_row(
-        run,
-        {.bytes = static_cast<double>(bytes), .seconds = *seconds, .in_place_seconds = in_place.value_or(0)});
+  static_cast<void>(read_half(result, "in_place", bytes));  // for its mistakes
+  if (seconds) detail::add_nccl_row(run, {.bytes = static_cast<double>(bytes), .seconds = *seconds});
 }
 
 // Mistakes that the program itself reported. Its true and false are quoted strings.

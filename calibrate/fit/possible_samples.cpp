@@ -23,10 +23,8 @@ double counted_flops(const Sample& sample) {
 
 // The highest rate that the device's data sheet gives to any type.
 double highest_peak(const HardwareProfile& base) {
-  double most = 0;
-  for (const Precision precision : {Precision::kBf16, Precision::kFp8})
-    if (base.supports(precision)) most = std::max(most, base.peak(precision).count());
-  return most;
+  const DeviceFacts& device = base.device;
+  return std::max({device.peak_fp32, device.peak_fp16, device.peak_bf16, device.peak_fp8}).count();
 }
 
 }  // namespace

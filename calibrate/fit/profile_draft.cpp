@@ -32,7 +32,7 @@ void ProfileDraft::tell(std::string family, std::string outcome, FitErrors error
 }
 
 FittedProfile ProfileDraft::finished() && {
-  out_.unused = set_.samples.size() - used_;
+  out_.unused = set_.samples.size() - used_.size();
   return std::move(out_);
 }
 

@@ -8,6 +8,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -42,13 +43,15 @@ class ProfileDraft {
   [[nodiscard]] HardwareProfile& profile() { return out_.profile; }
   [[nodiscard]] ProfileRemarks& remarks() { return out_.remarks; }
 
-  // A constant fitted on `samples` samples, and the method.
+  // A constant fitted on these samples, and the method.
   template <class T>
-  void measured(Sourced<T>& constant, T value, std::size_t samples, const std::string& how) {
-    constant = {.value = value, .provenance = Provenance::kMeasured, .source = how + "; " + origin(samples)};
+  void measured(Sourced<T>& constant, T value, const Samples& samples, const std::string& how) {
+    constant = {
+        .value = value, .provenance = Provenance::kMeasured, .source = how + "; " + origin(samples.size())};
     use(samples);
   }
-  void use(std::size_t samples) { used_ += samples; }
+  // A sample may serve several constants.
+  void use(const Samples& samples) { used_.insert(samples.begin(), samples.end()); }
   void tell(std::string family, std::string outcome, FitErrors errors = {});
 
   [[nodiscard]] FittedProfile finished() &&;
@@ -56,7 +59,17 @@ class ProfileDraft {
  private:
   const SampleSet& set_;
   FittedProfile out_;
-  std::size_t used_ = 0;
+  std::set<const Sample*> used_;
+};
+
+// Ratios between the times of two samples each, and of each pair the one that the ratio is of.
+struct SampleRatios {
+  std::vector<double> values{};
+  ProfileDraft::Samples samples{};
+  void add(const Sample& of, double value) {
+    values.push_back(value);
+    samples.push_back(&of);
+  }
 };
 
 [[nodiscard]] std::string tag_of(const Sample& sample, const std::string& key, const std::string& fallback);

@@ -157,7 +157,7 @@ std::string collectives_section(const std::vector<CollectiveFit>& fits) {
       const bool joins = fit.provenance == rest.front().provenance && fit.source == rest.front().source;
       (joins ? same : others).push_back(fit);
     }
-    out += collective_table(same, {});
+    out += collective_table(same);
     rest = std::move(others);
   }
   return out;
@@ -172,20 +172,16 @@ std::string spread_section(const HardwareProfile& profile) {
 
 }  // namespace
 
-std::string collective_table(const std::vector<CollectiveFit>& fits,
-                             const std::vector<std::string>& remarks) {
-  SC_CHECK(!fits.empty() && (remarks.empty() || remarks.size() == fits.size()), "a remark for every row");
+std::string collective_table(const std::vector<CollectiveFit>& fits) {
+  SC_CHECK(!fits.empty(), "a table without rows");
   std::string out = fmt::format(
       "- provenance: {}\n  source: {}\n"
       "  columns: [kind, ranks, nodes, algorithm, latency, bus_bandwidth, sqrt_seconds]\n  rows:\n",
       name(fits.front().provenance), scalar(fits.front().source));
-  for (std::size_t i = 0; i < fits.size(); ++i) {
-    const CollectiveFit& fit = fits[i];
-    if (!remarks.empty()) out += "  # " + remarks[i] + "\n";
+  for (const CollectiveFit& fit : fits)
     out += fmt::format("  - [{}, {}, {}, {}, {}, {}, {}]\n",
                        kCollectiveNames[static_cast<std::size_t>(fit.kind)], fit.ranks, fit.nodes,
                        fit.algorithm, written(fit.latency), written(fit.bus_bandwidth), fit.sqrt_seconds);
-  }
   return out;
 }
 

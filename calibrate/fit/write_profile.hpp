@@ -21,9 +21,8 @@ struct ProfileRemarks {
 // `profile.gemm` must be of `remarks.table`.
 [[nodiscard]] std::string write_profile(const HardwareProfile& profile, const ProfileRemarks& remarks);
 
-// The rows of one story as they stand under `collectives:`, each with a comment from `remarks` (empty: none).
-[[nodiscard]] std::string collective_table(const std::vector<CollectiveFit>& fits,
-                                           const std::vector<std::string>& remarks);
+// The rows of one story as they stand under `collectives:`.
+[[nodiscard]] std::string collective_table(const std::vector<CollectiveFit>& fits);
 
 // The section `collective_points`: the points of the fits that have any; "" without.
 [[nodiscard]] std::string collective_points_section(const std::vector<CollectiveFit>& fits);

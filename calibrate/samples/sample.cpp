@@ -19,7 +19,7 @@ constexpr std::string_view kObserved = "seen_";
   throw JsonError(message);
 }
 
-// The members of an object, each of which must be asked for exactly once.
+// The members of an object, each of which must be asked for.
 class Members {
  public:
   Members(const JsonValue& object, std::string what) : object_(object), what_(std::move(what)) {

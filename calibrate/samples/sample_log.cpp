@@ -14,9 +14,8 @@ constexpr const char* kStandardOutput = "-";
 std::string contents(const std::string& path) {
   if (!std::filesystem::exists(path)) return {};
   std::ifstream in(path, std::ios::binary);
-  std::string text((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
-  if (!in) throw SampleLogError(path + ": cannot be read");
-  return text;
+  if (!in || std::filesystem::is_directory(path)) throw SampleLogError(path + ": cannot be read");
+  return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
 }  // namespace

@@ -58,6 +58,19 @@ TEST(Job, TakesThemFromSlurm) {
   EXPECT_EQ(found->device, 1);
 }
 
+// srun --mpi=pmi2: PMI_RANK says nothing of hosts.
+TEST(Job, TakesThemFromSlurmBesideItsPmi) {
+  const auto found = job({"--id-file=id"}, {{"PMI_RANK", "5"},
+                                            {"PMI_SIZE", "8"},
+                                            {"SLURM_PROCID", "5"},
+                                            {"SLURM_NTASKS", "8"},
+                                            {"SLURM_LOCALID", "1"},
+                                            {"SLURM_NNODES", "2"}});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->nodes, 2);
+  EXPECT_EQ(found->device, 1);
+}
+
 TEST(Job, TakesThemFromThePmiOfMpich) {
   const auto found =
       job({"--id-file=id"},
@@ -91,8 +104,31 @@ TEST(Job, SaysWhatIsMissingOrImpossible) {
             "rank 4 of 4: a job has 2 ranks or more, counted from 0");
   EXPECT_EQ(refusal({"--id-file", "id", "--rank", "0", "--ranks", "4", "--nodes", "3"}),
             "4 ranks on 3 nodes: every node runs the same number");
+  Variables uneven = kOpenMpi;  // 8 on this host and 4 on another are not one host
+  uneven["OMPI_COMM_WORLD_SIZE"] = "12";
+  EXPECT_EQ(refusal({"--id-file", "id"}, uneven),
+            "12 ranks, 8 on this host: every node runs the same number");
+  EXPECT_EQ(refusal({"--id-file", "id", "--nodes", "12"}, uneven), "accepted");
+  EXPECT_EQ(refusal({"--id-file", "id"}, {{"SLURM_PROCID", "5"},
+                                          {"SLURM_NTASKS", "12"},
+                                          {"SLURM_LOCALID", "5"},
+                                          {"SLURM_NNODES", "2"},
+                                          {"SLURM_TASKS_PER_NODE", "8,4"}}),
+            "SLURM_TASKS_PER_NODE=8,4: every node runs the same number");
   EXPECT_EQ(refusal({"--id-file", "id"}, {{"SLURM_PROCID", "x"}}),
             "SLURM_PROCID=x in the environment: a number from 0 is expected");
+}
+
+TEST(Job, PartsIntoGroupsThatLieAlikeOnTheirHosts) {
+  const NcclJob of_eight{.ranks = 16, .nodes = 2, .id_file = "id"},
+      of_six{.ranks = 24, .nodes = 4, .id_file = "id"};
+  EXPECT_EQ(nodes_of_group(of_eight, 2), 1);
+  EXPECT_EQ(nodes_of_group(of_eight, 8), 1);
+  EXPECT_EQ(nodes_of_group(of_eight, 16), 2);
+  EXPECT_EQ(nodes_of_group(of_six, 2), 1);
+  EXPECT_EQ(nodes_of_group(of_six, 12), 2);
+  EXPECT_EQ(nodes_of_group(of_six, 8), std::nullopt);  // six and two, two and six
+  EXPECT_EQ(nodes_of_group(of_six, 5), std::nullopt);
 }
 
 TEST(Job, RefusesOptionsThatItsRanksCouldNotFollowAlike) {

@@ -112,6 +112,9 @@ TEST(KernelPoint, ThatNoKernelCoversSaysWhy) {
             "the unfused softmax keeps 8192 elements at most");
   EXPECT_EQ(why(point("transpose", {{"tokens", 64}, {"hidden", 64}}, "unfused")),
             "transpose has no form unfused");
+  Sample of_training = point("swiglu_forward", {{"tokens", 8}, {"hidden", 8}});
+  of_training.tags["load"] = "training";
+  EXPECT_EQ(why(of_training), "swiglu_forward has tags that it does not know");
 }
 
 }  // namespace

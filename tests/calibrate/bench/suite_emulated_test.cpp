@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
+#include <string>
 
 #include "calibrate/bench/gemm.hpp"
 #include "calibrate/bench/harness.hpp"
@@ -67,6 +69,33 @@ TEST_F(EmulatedSuite, SeesAProductThatIsWrong) {
   emulation::machine().fault_of_products = 1;
 }
 
+TEST(GemmPoint, IsTheOneThatWasAskedForOrNone) {
+  const auto wanted = [](const std::map<std::string, std::string>& tags) {
+    Sample sample;
+    sample.family = sample.op = "gemm";
+    sample.shape = {{"m", 64}, {"n", 48}, {"k", 32}};
+    sample.tags = tags;
+    return gemm_point_of(sample);
+  };
+  ASSERT_TRUE(wanted({}));
+  EXPECT_EQ(gemm_prototype(*wanted({})).shape.at("batch"), 1);
+  EXPECT_TRUE(wanted({{"layout", "NT"}})->accumulate);
+  EXPECT_FALSE(wanted({{"layout", "NT"}, {"output", "bf16"}})->accumulate);
+  EXPECT_TRUE(wanted({{"grouped", "strided"}})->grouped);
+  EXPECT_EQ(wanted({{"chunks", "4"}})->chunks, 4);
+  EXPECT_EQ(wanted({{"chunks", "1"}})->chunks, 1);
+  EXPECT_TRUE(wanted({{"dtype", "tf32"}, {"output", "fp32"}, {"load", "burst"}, {"cache", "hot"}})->hot);
+  for (const auto& [tag, value] : std::map<std::string, std::string>{{"layout", "TT"},
+                                                                     {"dtype", "int8"},
+                                                                     {"output", "fp16"},
+                                                                     {"cache", "warm"},
+                                                                     {"load", "sustained"},
+                                                                     {"chunks", "5"},
+                                                                     {"grouped", "pointers"},
+                                                                     {"mix", "layer"}})
+    EXPECT_FALSE(wanted({{tag, value}})) << tag;
+}
+
 // What fits into the little memory that there is.
 TEST_F(EmulatedSuite, RunsWhatItMeasuresOfTheSystem) {
   int measured = 0;
@@ -99,7 +128,7 @@ TEST_F(EmulatedSuite, TimesAnOperatorBehindAGate) {
 TEST_F(EmulatedSuite, FillsWithNormalNumbersOfEveryType) {
   constexpr std::int64_t kCount = 20000;
   for (const Dtype dtype : {Dtype::kBf16, Dtype::kFp16, Dtype::kFp32, Dtype::kE4m3, Dtype::kE5m2}) {
-    SCOPED_TRACE(name_of(dtype));
+    SCOPED_TRACE(static_cast<int>(dtype));
     const DeviceMemory memory = checks_->allocate(kCount * static_cast<std::int64_t>(size_of(dtype)));
     checks_->poison(memory);
     for (const double value : checks_->read_all(memory.data(), dtype, 3)) EXPECT_TRUE(std::isnan(value));

@@ -439,7 +439,11 @@ TEST(FitProfile, AttentionOfSeveralHeadsTellsItsOccupancyAndHeadSize) {
   loaded.tags["mix"] = "layer";
   loaded.median_s /= 0.8;
   samples.push_back(loaded);
-  const HardwareProfile profile = read_back(to_yaml(fitted(samples, base)));
+  const FittedProfile fit = fitted(samples, base);
+  EXPECT_EQ(fit.unused, 0U) << "a sample of a curve and of its occupancy is one sample";
+  EXPECT_EQ(fit.remarks.heading,
+            "Fitted by stagecraft from 37 samples on NVIDIA A100-SXM4-80GB, driver 550.54.");
+  const HardwareProfile profile = read_back(to_yaml(fit));
   const FlashKernel& kernel = profile.attention.kernel();
   EXPECT_EQ(kernel.name, "cudnn");
   ASSERT_TRUE(kernel.half_head_size.has_value());
@@ -532,6 +536,21 @@ TEST(FitProfile, SamplesFasterThanTheDeviceAreRefusedWithTheirPlace) {
   ASSERT_EQ(diagnostics.items().size(), 1U);
   EXPECT_THAT(render(diagnostics.items().front()), HasSubstr("a.jsonl:2: error: "));
   EXPECT_THAT(render(diagnostics.items().front()), HasSubstr("whose data sheet ends at 312 TFLOP/s"));
+}
+
+// A device of before bf16.
+TEST(FitProfile, ProductsAreHeldAgainstThePeaksThatTheBaseHas) {
+  HardwareProfile base = a100();
+  base.device.peak_bf16 = FlopRate(0);
+  std::vector<Sample> samples = gemm_samples(base);
+  const SampleSet in_bf16{.setup = samples[0].setup, .samples = samples, .date = "2026-11-20"};
+  Diagnostics diagnostics;
+  EXPECT_FALSE(fit_profile(in_bf16, base, "made", diagnostics).has_value());
+  EXPECT_THAT(
+      render(diagnostics.items().at(0)),
+      HasSubstr("none of 36 samples serves a constant of a profile; gemm: the base has no peak in bf16"));
+  for (Sample& sample : samples) sample.tags["dtype"] = "fp16";
+  EXPECT_EQ(fitted(samples, base).profile.gemm.table_precisions, std::vector<Precision>{Precision::kFp16});
 }
 
 TEST(FitProfile, TooFewSamplesGiveNoProfile) {

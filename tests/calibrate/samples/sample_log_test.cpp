@@ -81,6 +81,11 @@ TEST_F(SampleLogTest, RefusesAFileItCannotReadAndLeavesItAlone) {
   EXPECT_EQ(text(), spoilt);
 }
 
+TEST_F(SampleLogTest, RefusesAFolder) {
+  EXPECT_THAT([&] { SampleLog log(testing::TempDir()); },
+              ThrowsMessage<SampleLogError>(HasSubstr(testing::TempDir() + ": cannot be read")));
+}
+
 TEST_F(SampleLogTest, RefusesSamplesOfAnotherDevice) {
   SampleLog log(path_);
   log.append(a_copy(1));
