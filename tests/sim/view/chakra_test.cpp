@@ -270,6 +270,18 @@ WireMessage node_of(std::uint64_t id, const char* name, std::uint64_t type, std:
   return WireMessage().number(1, id).text(2, name).number(3, type).number(7, micros);
 }
 
+// System: two passes; the second has the length that it says, and ends inside of an attribute, of a list of
+// dependencies, of its duration.
+TEST(ChakraTraces, AreRefusedWhenDamagedInsideOfANode) {
+  for (const char* damage : {"\x52\x01\x96", "\x2a\x01\x96", "\x38"}) {
+    const std::string node = node_of(2, "B0", 4, 10).bytes() + damage;
+    const std::string bytes =
+        trace_of({node_of(1, "F0", 4, 10)}).bytes() + static_cast<char>(node.size()) + node;
+    EXPECT_EQ(refusal({{.name = "inside", .bytes = bytes}}),
+              "is no Chakra trace: it ends, or is damaged, behind node 1");
+  }
+}
+
 TEST(ChakraTraces, OfEndlessTimesAreRefused) {
   const std::uint64_t years = std::uint64_t{1} << 50;  // 35 of them in microseconds
   EXPECT_THAT(refusal({{.name = "one", .bytes = trace_of({node_of(1, "F0", 4, years + 1)}).bytes()}}),
