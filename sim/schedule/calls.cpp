@@ -10,19 +10,6 @@
 namespace stagecraft {
 namespace {
 
-// The message that a pass receives, or sends; nullopt where its neighbour is on the same rank or does not
-// exist.
-std::optional<PeerTransfer> transfer_of(const Schedule& schedule, const Action& action, bool send) {
-  const bool gradient = gives_gradient(action.pass);
-  if (!gradient && action.pass != Pass::kForward) return std::nullopt;
-  const int neighbour = action.stage + (gradient == send ? -1 : 1);
-  if (neighbour < 0 || neighbour >= schedule.stages()) return std::nullopt;
-  if (schedule.rank_of(neighbour, action.micro_batch) == schedule.rank_of(action.stage, action.micro_batch))
-    return std::nullopt;
-  return PeerTransfer{
-      .send = send, .gradient = gradient, .stage = action.stage, .micro_batch = action.micro_batch};
-}
-
 void append(Call& call, const std::optional<PeerTransfer>& transfer) {
   if (transfer) call.push_back(*transfer);
 }
@@ -174,6 +161,17 @@ class Rendezvous {
 };
 
 }  // namespace
+
+std::optional<PeerTransfer> transfer_of(const Schedule& schedule, const Action& action, bool send) {
+  const bool gradient = gives_gradient(action.pass);
+  if (!gradient && action.pass != Pass::kForward) return std::nullopt;
+  const int neighbour = action.stage + (gradient == send ? -1 : 1);
+  if (neighbour < 0 || neighbour >= schedule.stages()) return std::nullopt;
+  if (schedule.rank_of(neighbour, action.micro_batch) == schedule.rank_of(action.stage, action.micro_batch))
+    return std::nullopt;
+  return PeerTransfer{
+      .send = send, .gradient = gradient, .stage = action.stage, .micro_batch = action.micro_batch};
+}
 
 MessageKey key_of(const PeerTransfer& transfer) {
   const int sender = transfer.send ? transfer.stage : transfer.stage + (transfer.gradient ? 1 : -1);
