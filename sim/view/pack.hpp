@@ -33,7 +33,7 @@ enum class SliceKind : std::uint8_t { kTask, kBubble, kExposed };
 struct PackedLabel {
   SliceKind kind = SliceKind::kTask;
   LabelId label;    // label of the program; for kExposed that of the awaited communication
-  Duration time{};  // the commonest length of its slices; of idle ones 0
+  Duration time{};  // of its first task that takes any; of idle ones 0
   bool micro_batches = false;
 };
 
