@@ -7,7 +7,7 @@
 //               gap          nanoseconds from the end of the slice before it, or from 0
 //               time         nanoseconds
 //               micro-batch  zigzag of the difference to the last of its label on this lane, which begins at
-//               -1
+//                            -1
 //             Labels that never have a micro-batch have none here.
 //   labels    those of the program that tell the same (name, stage, parts) are one
 //   idle      on compute lanes what is left are slices as well, of labels of their own: bubble, and exposed
