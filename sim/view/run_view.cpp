@@ -63,10 +63,7 @@ void write_label(JsonWriter& json, const PackedLabel& packed, const Viewed& view
 
 void write_timeline(JsonWriter& json, const Viewed& viewed, std::size_t room) {
   const PackedTimeline packed = pack_timeline(viewed.simulation.program, viewed.simulation.timeline, room);
-  const Duration end = *std::ranges::max_element(viewed.simulation.timeline.end);
-  json.key("timeline")
-      .begin_object()
-      .field("end_ns", std::max(end, viewed.simulation.timeline.makespan).count());
+  json.key("timeline").begin_object().field("end_ns", viewed.simulation.timeline.makespan.count());
   json.field("ranks", packed.ranks)
       .field("shown_ranks", packed.shown_ranks)
       .field("names", rank_names(viewed.simulation.program, viewed.plan().pipeline))
