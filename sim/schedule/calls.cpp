@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "sim/schedule/interleaved.hpp"
 
 namespace stagecraft {
 namespace {
@@ -55,9 +56,7 @@ RankCalls interleaved_calls(const Schedule& schedule, int rank) {
   const PipelineShape& shape = schedule.shape;
   const std::span<const Action> order = schedule.ranks[static_cast<std::size_t>(rank)];
   const std::size_t n = order.size() / 2;
-  const auto in_warm_up =
-      static_cast<std::size_t>(2 * (shape.ranks - 1 - rank) + (shape.chunks - 1) * shape.ranks);
-  const std::size_t warm_up = std::min(in_warm_up, n);
+  const auto warm_up = static_cast<std::size_t>(interleaved_warm_up(shape, rank, shape.ranks));
   const auto step_at = [&](std::size_t at) {
     const std::size_t length = at >= warm_up && at < order.size() - warm_up ? 2 : 1;
     return order.subspan(at, std::min(length, order.size() - at));

@@ -21,8 +21,7 @@ int pairs_of(const PipelineShape& shape) {
 }
 
 std::optional<int> warm_up_and_one(const PipelineShape& shape, int rank, int group) {
-  const int warm_up = 2 * (shape.ranks - 1 - rank) + (shape.chunks - 1) * group;
-  return std::min(warm_up + 1, pairs_of(shape));
+  return std::min(interleaved_warm_up(shape, rank, group) + 1, pairs_of(shape));
 }
 
 // `legs` of ranks that a micro-batch goes down before it turns.
