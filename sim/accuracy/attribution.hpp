@@ -5,7 +5,7 @@
 //   fit       ridge: delta_f is normal around 0 with kPriorDelta, the rows around the model with their own
 //             spread, found by repeating; rows far off count by their amount (Huber, as in calibrate/fit).
 //   errors    standard errors are those of the posterior: where the rows say nothing of a family, the
-//   prior's.
+//             prior's.
 #pragma once
 
 #include <string>

@@ -129,27 +129,29 @@ std::optional<TrafficKey> traffic_of(BesideTask task, int zero_stage) {
   return std::nullopt;
 }
 
-// Adds the simulated rank's tasks: its busy times, and the traffic beside its passes.
+// Adds the simulated rank's tasks: its busy times, and the traffic beside its passes that begins in the
+// iteration.
 void add_timeline(const Scenario& scenario, const Simulation& simulation, std::int32_t rank, RankOps& out) {
   const Program& program = simulation.program;
   const Window window = iteration_window(program, simulation.timeline);
   std::vector<Busy> busy;
+  const auto add_traffic = [&](TaskId task) {
+    const Duration start = simulation.timeline.start[task], length = time_of(simulation.timeline, task);
+    if (start < window.begin || start >= window.end || length == Duration::zero()) return;
+    const auto beside = beside_task(program.labels[program.label[task]].name);
+    const auto traffic =
+        beside ? traffic_of(*beside, scenario.parallelism.zero_stage) : std::optional<TrafficKey>();
+    if (!traffic) return;
+    out.traffic[*traffic].add(1, to_seconds(length));
+    out.kernels += 1;
+  };
   for (std::size_t r = 0; r < program.resources.size(); ++r) {
     const ResourceId resource(static_cast<std::uint32_t>(r));
     if (program.resources[resource].rank != rank) continue;
     for (std::uint32_t t = program.resource_begin[r]; t < program.resource_begin[r + 1]; ++t) {
       const TaskId task(t);
+      add_traffic(task);
       Duration at = simulation.timeline.start[task];
-      if (at < window.begin || at >= window.end) continue;
-      const Duration length = time_of(simulation.timeline, task);
-      const Label& label = program.labels[program.label[task]];
-      const auto beside = beside_task(label.name);
-      const auto traffic =
-          beside ? traffic_of(*beside, scenario.parallelism.zero_stage) : std::optional<TrafficKey>();
-      if (traffic && length > Duration::zero()) {
-        out.traffic[*traffic].add(1, to_seconds(length));
-        out.kernels += 1;
-      }
       for (const TaskPart& part : parts_of(program, simulation.timeline, task)) {
         if (const auto activity = activity_of(static_cast<Category>(part.category)))
           busy.push_back({*activity, at, at + part.time});

@@ -6,8 +6,8 @@
 namespace stagecraft {
 namespace {
 
-constexpr std::size_t kNamedTasks =
-    5;  // a circle of any length: enough to find the place, short enough to read
+// Of a circle of any length: enough to find the place, short enough to read.
+constexpr std::size_t kNamedTasks = 5;
 
 using Reason = std::optional<TaskId>;
 

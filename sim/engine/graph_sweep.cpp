@@ -1,6 +1,7 @@
 #include "sim/engine/graph_sweep.hpp"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 #include "base/check.hpp"
@@ -64,22 +65,18 @@ class GraphSweep::Ordering {
   bool find_devices(GraphSweep& sweep) {
     device_of_.assign(program_.resources.size(), kNone);
     speed_.assign(program_.task_count(), kNone);
-    std::vector<std::pair<std::int32_t, Pair>> ranks;
-    const auto rank_at = [&](std::int32_t rank) -> Pair& {
-      const auto known = std::ranges::find(ranks, rank, &std::pair<std::int32_t, Pair>::first);
-      return known != ranks.end() ? known->second : ranks.emplace_back(rank, Pair{}).second;
-    };
+    std::map<std::int32_t, Pair> ranks;
     for (const DeviceLoad& load : program_.loads) {
       const std::uint32_t r = resource_[load.task.index()];
       if (!is_stream(r)) return false;
-      Pair& pair = rank_at(program_.resources[ResourceId(r)].rank);
+      Pair& pair = ranks[program_.resources[ResourceId(r)].rank];
       if (pair.loads != kNone && pair.loads != r) return false;
       pair.loads = r;
       speed_[load.task.index()] = number_of(FluidTasks::speed_beside(load.share), sweep.speeds_);
     }
     for (std::uint32_t r = 0; r < program_.resources.size(); ++r) {
       const Resource& resource = program_.resources[ResourceId(r)];
-      const auto known = std::ranges::find(ranks, resource.rank, &std::pair<std::int32_t, Pair>::first);
+      const auto known = ranks.find(resource.rank);
       if (!resource.yields || known == ranks.end()) continue;
       if (known->second.yields != kNone || !is_stream(r)) return false;
       known->second.yields = r;

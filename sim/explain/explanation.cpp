@@ -130,7 +130,7 @@ std::string formula_text(const Explanation& explanation) {
   std::vector<std::string> names;
   for (const Explanation& input : explanation.inputs) names.push_back(input.name);
   const bool maximum = explanation.operation == Operation::kMaximum;
-  if (names.size() > kMostInFormula && explanation.operation != Operation::kDifference)
+  if (names.size() > kMostInFormula && (maximum || explanation.operation == Operation::kSum))
     return fmt::format("{} of {}", maximum ? "the largest" : "the sum", names.size());
   const std::string text = join(names, sign_of(explanation.operation));
   return maximum ? "max(" + text + ")" : text;

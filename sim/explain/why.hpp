@@ -2,10 +2,10 @@
 // change of a fixed list.
 //
 //   The changes are of one thing each: the schedule, among those that the software runs where its preset
-//   lists them, the micro-batch, recompute, an overlap that is off, sequence parallelism, the optimizer's
-//   sharding, less offload; and, for comparison, links of twice the bandwidth. Each is simulated. One that
-//   does not fit into memory helps nobody. Where the scenario does not fit, the fastest that does is named,
-//   however long it takes.
+//   lists them, the micro-batch, recompute, an overlap that is off, CUDA graphs, sequence parallelism, the
+//   optimizer's sharding, less offload; and, for comparison, links of twice the bandwidth. Each is simulated.
+//   One that does not fit into memory helps nobody. Where the scenario does not fit, changes that save memory
+//   are tried as well, and the fastest that fits is named, however long it takes.
 #pragma once
 
 #include <functional>

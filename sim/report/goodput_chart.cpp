@@ -92,14 +92,15 @@ void add_crossings(const Line& a, const Line& b, std::vector<GoodputCrossing>& c
       continue;
     }
     if (last && (last->difference() > 0) != (pair.difference() > 0)) {
-      const double t = equal ? way(last->rate, pair.rate, equal->rate)
-                             : last->difference() / (last->difference() - pair.difference());
+      const double t = last->difference() / (last->difference() - pair.difference());
+      const RatePair between{.rate = rate_at(last->rate, pair.rate, t),
+                             .first = last->first + t * (pair.first - last->first)};
+      const RatePair& at = equal ? *equal : between;
       const bool a_first = last->difference() > 0;
-      crossings.push_back(
-          {.rate = equal ? equal->rate : rate_at(last->rate, pair.rate, t),
-           .before = a_first ? a.policy : b.policy,
-           .after = a_first ? b.policy : a.policy,
-           .samples_per_s = equal ? equal->first : last->first + t * (pair.first - last->first)});
+      crossings.push_back({.rate = at.rate,
+                           .before = a_first ? a.policy : b.policy,
+                           .after = a_first ? b.policy : a.policy,
+                           .samples_per_s = at.first});
     }
     last = pair;
     equal.reset();

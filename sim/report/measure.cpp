@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <limits>
 #include <numeric>
 #include <optional>
 #include <vector>
@@ -108,15 +107,13 @@ double idle_share(Duration work, Duration makespan, std::int64_t ranks) {
   return 1 - static_cast<double>(busy) / (static_cast<double>(makespan.count()) * static_cast<double>(wide));
 }
 
-// For each task the first predecessor (lowest id; the one before it on its stream counts) that ended when it
-// started.
-std::vector<std::uint32_t> tight_predecessors(const Program& program, const Timeline& timeline) {
-  constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
-  std::vector<std::uint32_t> tight(program.task_count(), kNone);
+}  // namespace
+
+IdVector<TaskId, std::optional<TaskId>> tight_predecessors(const Program& program, const Timeline& timeline) {
+  IdVector<TaskId, std::optional<TaskId>> tight(program.task_count());
   const auto offer = [&](TaskId before, TaskId after) {
-    if (timeline.end[before] == timeline.start[after]) {
-      tight[after.index()] = std::min(tight[after.index()], before.value());
-    }
+    if (timeline.end[before] != timeline.start[after]) return;
+    if (!tight[after] || before < *tight[after]) tight[after] = before;
   };
   for (std::uint32_t t = 0; t < program.task_count(); ++t) {
     for (const TaskId next : program.successors_of(TaskId(t))) offer(TaskId(t), next);
@@ -129,8 +126,6 @@ std::vector<std::uint32_t> tight_predecessors(const Program& program, const Time
   }
   return tight;
 }
-
-}  // namespace
 
 Bubble measure_bubble(const Program& program, const Timeline& timeline) {
   const std::vector<RankPasses> ranks = passes_by_rank(program, timeline);
@@ -154,12 +149,13 @@ Bubble measure_bubble(const Program& program, const Timeline& timeline) {
 namespace {
 
 // The chain of tasks that ends with `last`, each starting when the one before it ends.
-std::vector<TaskId> chain_to(TaskId last, const Timeline& timeline, const std::vector<std::uint32_t>& tight) {
+std::vector<TaskId> chain_to(TaskId last, const Timeline& timeline,
+                             const IdVector<TaskId, std::optional<TaskId>>& tight) {
   std::vector<TaskId> path = {last};
   while (timeline.start[path.back()] > Duration::zero()) {
-    const std::uint32_t before = tight[path.back().index()];
-    SC_CHECK(before < tight.size(), "a task starts at 0 or when another ends");
-    path.push_back(TaskId(before));
+    const std::optional<TaskId> before = tight[path.back()];
+    SC_CHECK(before.has_value(), "a task starts at 0 or when another ends");
+    path.push_back(*before);
   }
   std::ranges::reverse(path);
   return path;
@@ -248,7 +244,7 @@ std::vector<PathShare> measure_critical_path(const Program& program, const Timel
 BreakdownSources breakdown_sources(const Program& program, const Timeline& timeline) {
   BreakdownSources sources;
   if (program.task_count() == 0) return sources;
-  const std::vector<std::uint32_t> tight = tight_predecessors(program, timeline);
+  const IdVector<TaskId, std::optional<TaskId>> tight = tight_predecessors(program, timeline);
   const std::vector<RankPasses> ranks = passes_by_rank(program, timeline);
   sources.rank = busiest_rank(ranks);
   const RankPasses& passes = ranks[sources.rank];

@@ -10,7 +10,7 @@
 namespace stagecraft {
 namespace {
 
-constexpr std::size_t kFewRanks = 8;  // of ranks
+constexpr std::size_t kFewRanks = 8;  // more are counted
 
 std::string rank_line(const StalledRank& rank) {
   if (rank.stuck)

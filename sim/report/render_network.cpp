@@ -17,7 +17,7 @@ std::string row(const std::string& text) {
   return hanging_lines("", text);
 }
 
-// "node 0 nic 1 -> leaf 0 (one of 512)"
+// "node 0 nic 1 -> leaf 0 (x512)"
 std::string name_of(const LinkReport& link) {
   return link.alike == 1 ? link.name : fmt::format("{} (x{})", link.name, with_thousands(link.alike));
 }

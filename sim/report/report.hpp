@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "base/ids.hpp"
 #include "base/json.hpp"
 #include "base/units.hpp"
 #include "calibrate/profile/provenance.hpp"
@@ -198,6 +199,11 @@ struct Window {
 
 // Tasks on the compute streams with a stage are passes; everything else is not.
 [[nodiscard]] Bubble measure_bubble(const Program& program, const Timeline& timeline);
+
+// For each task the first predecessor (lowest id; the one before it on its stream counts) that ended when it
+// started.
+[[nodiscard]] IdVector<TaskId, std::optional<TaskId>> tight_predecessors(const Program& program,
+                                                                         const Timeline& timeline);
 
 // Tasks from time 0 to the last end, each starting when the one before ends; deterministic among equals
 // (lowest id).

@@ -6,22 +6,10 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "sim/schedule/interleaved.hpp"
 
 namespace stagecraft {
 namespace {
-
-// The message that a pass receives, or sends; nullopt where its neighbour is on the same rank or does not
-// exist.
-std::optional<PeerTransfer> transfer_of(const Schedule& schedule, const Action& action, bool send) {
-  const bool gradient = gives_gradient(action.pass);
-  if (!gradient && action.pass != Pass::kForward) return std::nullopt;
-  const int neighbour = action.stage + (gradient == send ? -1 : 1);
-  if (neighbour < 0 || neighbour >= schedule.stages()) return std::nullopt;
-  if (schedule.rank_of(neighbour, action.micro_batch) == schedule.rank_of(action.stage, action.micro_batch))
-    return std::nullopt;
-  return PeerTransfer{
-      .send = send, .gradient = gradient, .stage = action.stage, .micro_batch = action.micro_batch};
-}
 
 void append(Call& call, const std::optional<PeerTransfer>& transfer) {
   if (transfer) call.push_back(*transfer);
@@ -68,9 +56,7 @@ RankCalls interleaved_calls(const Schedule& schedule, int rank) {
   const PipelineShape& shape = schedule.shape;
   const std::span<const Action> order = schedule.ranks[static_cast<std::size_t>(rank)];
   const std::size_t n = order.size() / 2;
-  const auto in_warm_up =
-      static_cast<std::size_t>(2 * (shape.ranks - 1 - rank) + (shape.chunks - 1) * shape.ranks);
-  const std::size_t warm_up = std::min(in_warm_up, n);
+  const auto warm_up = static_cast<std::size_t>(interleaved_warm_up(shape, rank, shape.ranks));
   const auto step_at = [&](std::size_t at) {
     const std::size_t length = at >= warm_up && at < order.size() - warm_up ? 2 : 1;
     return order.subspan(at, std::min(length, order.size() - at));
@@ -174,6 +160,17 @@ class Rendezvous {
 };
 
 }  // namespace
+
+std::optional<PeerTransfer> transfer_of(const Schedule& schedule, const Action& action, bool send) {
+  const bool gradient = gives_gradient(action.pass);
+  if (!gradient && action.pass != Pass::kForward) return std::nullopt;
+  const int neighbour = action.stage + (gradient == send ? -1 : 1);
+  if (neighbour < 0 || neighbour >= schedule.stages()) return std::nullopt;
+  if (schedule.rank_of(neighbour, action.micro_batch) == schedule.rank_of(action.stage, action.micro_batch))
+    return std::nullopt;
+  return PeerTransfer{
+      .send = send, .gradient = gradient, .stage = action.stage, .micro_batch = action.micro_batch};
+}
 
 MessageKey key_of(const PeerTransfer& transfer) {
   const int sender = transfer.send ? transfer.stage : transfer.stage + (transfer.gradient ? 1 : -1);

@@ -31,6 +31,9 @@ struct PeerTransfer {
   std::int32_t micro_batch = 0;
   friend bool operator==(const PeerTransfer&, const PeerTransfer&) = default;
 };
+// The message that a pass sends, or receives; nullopt where its neighbour is on the same rank or is not there.
+[[nodiscard]] std::optional<PeerTransfer> transfer_of(const Schedule& schedule, const Action& action,
+                                                      bool send);
 // What both ends of a message share: its kind, the sending stage, the micro-batch.
 using MessageKey = std::tuple<bool, int, int>;
 [[nodiscard]] MessageKey key_of(const PeerTransfer& transfer);

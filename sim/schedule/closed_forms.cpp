@@ -21,8 +21,7 @@ int pairs_of(const PipelineShape& shape) {
 }
 
 std::optional<int> warm_up_and_one(const PipelineShape& shape, int rank, int group) {
-  const int warm_up = 2 * (shape.ranks - 1 - rank) + (shape.chunks - 1) * group;
-  return std::min(warm_up + 1, pairs_of(shape));
+  return std::min(interleaved_warm_up(shape, rank, group) + 1, pairs_of(shape));
 }
 
 // `legs` of ranks that a micro-batch goes down before it turns.
@@ -42,16 +41,12 @@ Bubble64 fill_and_drain_bubble(const PipelineShape& shape, const StageCosts& cos
   return (shape.ranks - 1) * both(costs);
 }
 
-std::optional<int> gpipe_peak(const PipelineShape& shape, int) {
-  return shape.micro_batches;
+std::optional<int> all_micro_batches_peak(const PipelineShape& shape, int) {
+  return pairs_of(shape);
 }
 
 std::optional<int> one_f_one_b_peak(const PipelineShape& shape, int rank) {
   return std::min(shape.ranks - rank, shape.micro_batches);
-}
-
-Bubble64 interleaved_bubble(const PipelineShape& shape, const StageCosts& costs) {
-  return (shape.ranks - 1) * both(costs);
 }
 
 std::optional<int> interleaved_peak(const PipelineShape& shape, int rank) {
@@ -78,14 +73,6 @@ std::optional<int> interleaved_group_peak(const PipelineShape& shape, int rank) 
   const int group = group_of(shape);
   if (shape.micro_batches < shape.ranks || shape.micro_batches % group != 0) return std::nullopt;
   return group * (shape.chunks - 1) + shape.ranks - rank;
-}
-
-Bubble64 looped_bfs_bubble(const PipelineShape& shape, const StageCosts& costs) {
-  return interleaved_pytorch_bubble(shape, costs);
-}
-
-std::optional<int> all_micro_batches_peak(const PipelineShape& shape, int) {
-  return pairs_of(shape);
 }
 
 Bubble64 zb_h1_bubble(const PipelineShape& shape, const StageCosts& costs) {

@@ -21,24 +21,20 @@ namespace stagecraft {
 
 using Bubble64 = std::optional<std::int64_t>;
 
-// GPipe and 1F1B: (p-1)(F+B) for every m. Narayanan et al., SC'21, section 2.2.
+// GPipe, 1F1B, and interleaved 1F1B, whose chunks last a v-th: (p-1)(F+B) for every m. Narayanan et al.,
+// SC'21, sections 2.2 and 2.2.2.
 [[nodiscard]] Bubble64 fill_and_drain_bubble(const PipelineShape& shape, const StageCosts& costs);
-[[nodiscard]] std::optional<int> gpipe_peak(const PipelineShape& shape, int rank);
+// m v of GPipe and Looped BFS.
+[[nodiscard]] std::optional<int> all_micro_batches_peak(const PipelineShape& shape, int rank);
 [[nodiscard]] std::optional<int> one_f_one_b_peak(const PipelineShape& shape, int rank);
 
-// (p-1)(F+B) in chunk times, a v-th of 1F1B's. SC'21, section 2.2.2.
-[[nodiscard]] Bubble64 interleaved_bubble(const PipelineShape& shape, const StageCosts& costs);
 [[nodiscard]] std::optional<int> interleaved_peak(const PipelineShape& shape, int rank);
-// (v-1)(p-m)(F+B) more where m < p. Checked.
+// (v-1)(p-m)(F+B) more where m < p; of Looped BFS as well. Checked.
 [[nodiscard]] Bubble64 interleaved_pytorch_bubble(const PipelineShape& shape, const StageCosts& costs);
 [[nodiscard]] std::optional<int> interleaved_pytorch_peak(const PipelineShape& shape, int rank);
 // 2(p-1) + (v-1)(p-g) passes at F = I = W, where g divides m and m >= p. Checked.
 [[nodiscard]] Bubble64 interleaved_group_bubble(const PipelineShape& shape, const StageCosts& costs);
 [[nodiscard]] std::optional<int> interleaved_group_peak(const PipelineShape& shape, int rank);
-
-// (p-1)(F+B) + (v-1) max(0, p-m)(F+B). Checked.
-[[nodiscard]] Bubble64 looped_bfs_bubble(const PipelineShape& shape, const StageCosts& costs);
-[[nodiscard]] std::optional<int> all_micro_batches_peak(const PipelineShape& shape, int rank);
 
 // (p-1)(F+I) - (min(m,p)-1) min(F,I,W); for m >= p and W <= F, I the published (p-1)(F+I-W). Qi et al., arXiv
 // 2401.10241, table 2; the general form checked.

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <map>
 #include <set>
+#include <tuple>
 #include <utility>
 
 #include "base/text.hpp"
@@ -137,6 +138,11 @@ std::vector<Row> read_rows(std::string_view text, std::vector<CellProblem>& prob
   return rows;
 }
 
+std::vector<CellProblem> first_of(std::vector<CellProblem> problems) {
+  problems.resize(std::min(problems.size(), kMostCsvProblems));
+  return problems;
+}
+
 // Home ranks of the stages in the rows: [stage] -> rank; adds problems.
 std::map<int, std::size_t> homes_of(const std::vector<Row>& rows, std::vector<CellProblem>& problems) {
   std::map<int, std::size_t> homes;
@@ -192,7 +198,7 @@ CellProblem about_the_file(std::string message, std::string hint) {
 std::variant<OrderFile, std::vector<CellProblem>> order_of(const std::vector<Row>& rows) {
   std::vector<CellProblem> problems;
   const std::map<int, std::size_t> homes = homes_of(rows, problems);
-  if (!problems.empty()) return problems;
+  if (!problems.empty()) return first_of(std::move(problems));
   if (homes.empty())
     return std::vector{about_the_file("no action is written here", "one row a rank, one action a cell")};
   if (const std::optional<CellProblem> gap = refuse_gap(rows, homes)) return std::vector{*gap};
@@ -230,32 +236,41 @@ std::variant<OrderFile, std::vector<CellProblem>> order_of(const std::vector<Row
 // Ends of messages: rank and cell.
 using Ends = std::map<MessageKey, std::pair<std::size_t, const Cell*>>;
 
-// Does a SEND follow its pass, and a RECV precede it?
-bool beside_its_pass(const Row& row, const Cell& cell) {
-  const PeerTransfer& message = *cell.message;
-  for (const Cell& other : row) {
-    for (const Action& action : other.actions) {
+// [gradient, stage, micro-batch] -> the cell of the pass that sends such messages, or needs them.
+using PassCells = std::map<std::tuple<bool, int, int>, int>;
+
+PassCells pass_cells(const Row& row) {
+  PassCells cells;
+  for (const Cell& cell : row) {
+    for (const Action& action : cell.actions) {
       const bool gradient = gives_gradient(action.pass);
-      if (action.pass == Pass::kWeightGradient || gradient != message.gradient ||
-          action.stage != message.stage || action.micro_batch != message.micro_batch)
-        continue;
-      return message.send ? other.number < cell.number : other.number > cell.number;
+      if (gradient || action.pass == Pass::kForward)
+        cells.insert({{gradient, action.stage, action.micro_batch}, cell.number});
     }
   }
-  return false;
+  return cells;
+}
+
+// Does a SEND follow its pass, and a RECV precede it?
+bool beside_its_pass(const PassCells& passes, const Cell& cell) {
+  const PeerTransfer& message = *cell.message;
+  const auto pass = passes.find({message.gradient, message.stage, message.micro_batch});
+  if (pass == passes.end()) return false;
+  return message.send ? pass->second < cell.number : pass->second > cell.number;
 }
 
 std::vector<CellProblem> check_messages(const std::vector<Row>& rows) {
   std::vector<CellProblem> problems;
   std::array<Ends, 2> ends;  // received, sent
   for (std::size_t rank = 0; rank < rows.size(); ++rank) {
+    const PassCells passes = pass_cells(rows[rank]);
     for (const Cell& cell : rows[rank]) {
       if (!cell.message) continue;
       const auto [at, is_new] =
           ends[cell.message->send ? 1 : 0].insert({key_of(*cell.message), {rank, &cell}});
       if (!is_new)
         problems.push_back(located(rank, cell, {.message = "stands twice", .hint = "drop one of them"}));
-      if (!beside_its_pass(rows[rank], cell)) {
+      if (!beside_its_pass(passes, cell)) {
         problems.push_back(located(rank, cell,
                                    {.message = cell.message->send ? "sends what no pass before it makes"
                                                                   : "receives what no pass behind it needs",
@@ -271,8 +286,7 @@ std::vector<CellProblem> check_messages(const std::vector<Row>& rows) {
                                   .hint = "a SEND and a RECV make a message"}));
     }
   }
-  if (problems.size() > kMostCsvProblems) problems.resize(kMostCsvProblems);
-  return problems;
+  return first_of(std::move(problems));
 }
 
 }  // namespace

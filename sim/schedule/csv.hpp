@@ -5,9 +5,8 @@
 //   compute only       `<stage><F|B|I|W><micro-batch>` with the global stage, all from 0; an empty cell is an
 //                      idle slot and carries no meaning here. A fused pair is `(0F1;1B0)OVERLAP_F_B`.
 //   with communication `<s>SEND_F<m>`, `<s>RECV_F<m>`, `<s>SEND_B<m>`, `<s>RECV_B<m>` (the sender's stage in
-//   a SEND, the
-//                      receiver's in a RECV), and `<s>UNSHARD`, `<s>RESHARD`, `<s>REDUCE_GRAD`. Where a SEND
-//                      or a RECV stands is checked against the passes and is not kept.
+//                      a SEND, the receiver's in a RECV), and `<s>UNSHARD`, `<s>RESHARD`, `<s>REDUCE_GRAD`.
+//                      Where a SEND or a RECV stands is checked against the passes and is not kept.
 //   source             pytorch/pytorch, torch/distributed/pipelining/schedules.py. PyTorch matches a prefix
 //                      of a cell, so that rubbish behind an action passes there; here it is refused.
 #pragma once

@@ -1,20 +1,14 @@
 // Writing orders as PyTorch's comma-separated values.
+#include "sim/schedule/calls.hpp"
 #include "sim/schedule/csv.hpp"
-#include "sim/schedule/play.hpp"
 
 namespace stagecraft {
 namespace {
 
-std::string cell_of(int stage, const char* word, int micro_batch) {
-  return std::to_string(stage) + word + std::to_string(micro_batch);
-}
-
-// The rank that a pass sends to or receives from; nothing where its neighbour lives on the same rank or is
-// not there.
-bool crosses(const Schedule& schedule, const Action& action, int neighbour) {
-  if (neighbour < 0 || neighbour >= schedule.stages()) return false;
-  return schedule.rank_of(neighbour, action.micro_batch) !=
-         schedule.rank_of(action.stage, action.micro_batch);
+std::string word_of(const PeerTransfer& transfer) {
+  const char* const word =
+      transfer.send ? (transfer.gradient ? "SEND_B" : "SEND_F") : (transfer.gradient ? "RECV_B" : "RECV_F");
+  return std::to_string(transfer.stage) + word + std::to_string(transfer.micro_batch);
 }
 
 class CsvRow {
@@ -24,13 +18,12 @@ class CsvRow {
   void add(const std::vector<Action>& order) {
     for (std::size_t i = 0; i < order.size(); ++i) {
       const bool pair = order[i].fused;
-      receive(order[i]);
-      if (pair) receive(order[i + 1]);
+      message(order[i], false);
+      if (pair) message(order[i + 1], false);
       cell(pair ? "(" + to_string(order[i]) + ";" + to_string(order[i + 1]) + ")OVERLAP_F_B"
                 : to_string(order[i]));
-      send(order[i]);
-      if (!pair) continue;
-      send(order[++i]);
+      message(order[i], true);
+      if (pair) message(order[++i], true);
     }
   }
   [[nodiscard]] const std::string& text() const { return text_; }
@@ -38,20 +31,9 @@ class CsvRow {
  private:
   void cell(const std::string& word) { text_ += (text_.empty() ? "" : ",") + word; }
 
-  void receive(const Action& action) {
+  void message(const Action& action, bool send) {
     if (form_ == CsvForm::kComputeOnly) return;
-    const bool forward = action.pass == Pass::kForward;
-    if (!forward && !gives_gradient(action.pass)) return;
-    if (crosses(schedule_, action, action.stage + (forward ? -1 : 1)))
-      cell(cell_of(action.stage, forward ? "RECV_F" : "RECV_B", action.micro_batch));
-  }
-
-  void send(const Action& action) {
-    if (form_ == CsvForm::kComputeOnly) return;
-    const bool forward = action.pass == Pass::kForward;
-    if (!forward && !gives_gradient(action.pass)) return;
-    if (crosses(schedule_, action, action.stage + (forward ? 1 : -1)))
-      cell(cell_of(action.stage, forward ? "SEND_F" : "SEND_B", action.micro_batch));
+    if (const auto transfer = transfer_of(schedule_, action, send)) cell(word_of(*transfer));
   }
 
   const Schedule& schedule_;
@@ -62,8 +44,7 @@ class CsvRow {
 }  // namespace
 
 std::variant<std::string, ScheduleProblem> print_csv(const Schedule& schedule, CsvForm form) {
-  if (schedule.placement == Placement::kBidirectional ||
-      schedule.placement == Placement::kBidirectionalUnits) {
+  if (schedule.places().copies() > 1) {
     return ScheduleProblem{.message = schedule.name +
                                       " runs both ways, so that a stage lives on two ranks: no row of the "
                                       "CSV could say which copy is meant",

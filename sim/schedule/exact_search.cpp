@@ -17,7 +17,8 @@ class Branching {
         p_(pipeline_.shape.ranks),
         m_(pipeline_.shape.micro_batches),
         chunks_(pipeline_.shape.chunks),
-        budget_(nodes) {
+        budget_(nodes),
+        due_(problem.dues()) {
     result_.length = known;
     words_.resize(static_cast<std::size_t>(p_));
     ends_.assign(2 * static_cast<std::size_t>(pipeline_.stage_count() * m_), 0);
@@ -58,9 +59,7 @@ class Branching {
   [[nodiscard]] std::int64_t& end_of(int stage, bool gradient, int j) {
     return ends_[static_cast<std::size_t>((2 * stage + (gradient ? 1 : 0)) * m_ + j)];
   }
-  [[nodiscard]] std::int64_t due(int rank) const {
-    return problem_.goal == SearchGoal::kSpan ? problem_.head(rank) : 0;
-  }
+  [[nodiscard]] std::int64_t due(int rank) const { return due_[static_cast<std::size_t>(rank)]; }
   [[nodiscard]] std::int64_t time(int rank, int letter) const {
     const StageCosts& costs = pipeline_.costs_of(rank, letter / 3);
     return letter % 3 == 0 ? costs.forward : letter % 3 == 1 ? costs.input_gradient : costs.weight_gradient;
@@ -250,7 +249,8 @@ class Branching {
 
     std::vector<Candidate> next;
     for (const Candidate& c : all) {
-      if (c.rank == first->rank && c.start < first->end && !is_banned(c)) next.push_back(c);
+      const bool may_precede = c.rank == first->rank && c.start < first->end && !is_banned(c);
+      if (may_precede || &c == first) next.push_back(c);  // a pass without time starts when it ends
     }
     // Gradients first, since they unblock earlier stages; then by start time.
     std::ranges::sort(next, [](const Candidate& a, const Candidate& b) {
@@ -276,6 +276,7 @@ class Branching {
   ExactResult result_;
   RankWords words_;
   State state_;
+  std::vector<std::int64_t> due_;   // [rank]
   std::vector<std::int64_t> ends_;  // [stage][F, I][micro-batch]
   std::map<std::vector<std::uint64_t>, std::vector<std::vector<std::int64_t>>> seen_;
 };

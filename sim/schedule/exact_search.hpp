@@ -1,10 +1,10 @@
 // The shortest of all orders, by branch and bound: the oracle of the search, for small pipelines.
 //
 // Enumerates active schedules (Giffler and Thompson, 1960): of all passes that could run next, take the one
-// that would end first. Some pass of its rank must start before that end, so one of those is next. With
-// several chunks a rank may also reserve memory for another chunk's forward, which is a branch of its own. A
-// partial order is dropped when its bound is not below the best known length, or when another one has done
-// the same passes with every rank and every message at least as early.
+// that would end first. On its rank it is next, or another that starts before that end. With several chunks a
+// rank may also reserve memory for another chunk's forward, which is a branch of its own. A partial order is
+// dropped when its bound is not below the best known length, or when another one has done the same passes
+// with every rank and every message at least as early.
 #pragma once
 
 #include <cstdint>

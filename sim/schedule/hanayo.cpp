@@ -132,13 +132,11 @@ class ListScheduler {
   int finished_ = 0;
 };
 
-constexpr int kMostCaps = 8;
-
-// From p to 3p, at most kMostCaps of them, none above the micro-batches; 1 when memory is limited.
+// From p to 3p in about seven steps, none above the micro-batches; from 1 where memory is limited.
 std::vector<int> caps_of(const PipelineShape& shape, const ScheduleCosts& costs) {
   const int least = costs.memory_limit > 0 ? 1 : shape.ranks;
   const int most = 3 * shape.ranks;
-  const int step = std::max(1, (most - least) / (kMostCaps - 1));
+  const int step = std::max(1, (most - least) / 7);
   std::vector<int> caps;
   for (int cap = least; cap <= most; cap += step) {
     caps.push_back(std::min(cap, shape.micro_batches));

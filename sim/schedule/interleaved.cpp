@@ -62,6 +62,11 @@ int group_of(const PipelineShape& shape) {
   return shape.group > 0 ? shape.group : shape.ranks;
 }
 
+int interleaved_warm_up(const PipelineShape& shape, int rank, int group) {
+  return std::min(2 * (shape.ranks - 1 - rank) + (shape.chunks - 1) * group,
+                  shape.micro_batches * shape.chunks);
+}
+
 std::optional<ScheduleProblem> interleaved_constraint(const PipelineShape& shape) {
   if (auto problem = refuse_shape(shape)) return problem;
   const int p = shape.ranks;
@@ -99,7 +104,7 @@ std::vector<Action> interleaved_in_groups(const PipelineShape& shape, int rank, 
   const int v = shape.chunks;
   const std::vector<ChunkStep> table = chunk_table(shape.micro_batches, v, group);
   const std::size_t n = table.size();
-  const std::size_t warm_up = std::min(static_cast<std::size_t>(2 * (p - 1 - rank) + (v - 1) * group), n);
+  const auto warm_up = static_cast<std::size_t>(interleaved_warm_up(shape, rank, group));
 
   std::vector<Action> order;
   order.reserve(2 * n);

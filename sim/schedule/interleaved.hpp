@@ -37,6 +37,9 @@ struct ChunkStep {
 // Micro-batches of a group: as the shape says, else p.
 [[nodiscard]] int group_of(const PipelineShape& shape);
 
+// w for groups of `group`.
+[[nodiscard]] int interleaved_warm_up(const PipelineShape& shape, int rank, int group);
+
 // nullopt when v >= 2, p <= N <= m, and m mod N is 0 or at least p; N defaults to p. A last group of 1..p-1
 // micro-batches costs extra bubble or deadlocks, which is why Megatron-LM refuses it too. The hint names
 // numbers that are legal.

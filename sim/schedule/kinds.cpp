@@ -49,7 +49,7 @@ constexpr std::array kKinds{
                  .bubble_form = "(p-1)(F+B)",
                  .peak_form = "m",
                  .bubble = fill_and_drain_bubble,
-                 .peak = gpipe_peak,
+                 .peak = all_micro_batches_peak,
                  .generate = fixed_order<gpipe>},
     ScheduleKind{
         .name = "1f1b",
@@ -69,7 +69,7 @@ constexpr std::array kKinds{
                  .constraint = interleaved_constraint,
                  .bubble_form = "(p-1)(F+B)",
                  .peak_form = "min(2(p-1-r) + (v-1)N + 1, m v)",
-                 .bubble = interleaved_bubble,
+                 .bubble = fill_and_drain_bubble,
                  .peak = interleaved_peak,
                  .generate = fixed_order<interleaved>},
     ScheduleKind{
@@ -105,7 +105,7 @@ constexpr std::array kKinds{
         .constraint = looped_bfs_constraint,
         .bubble_form = "(p-1)(F+B) + (v-1) max(0, p-m)(F+B)",
         .peak_form = "m v",
-        .bubble = looped_bfs_bubble,
+        .bubble = interleaved_pytorch_bubble,
         .peak = all_micro_batches_peak,
         .generate = fixed_order<looped_bfs>},
     ScheduleKind{

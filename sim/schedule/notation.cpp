@@ -1,12 +1,9 @@
 #include "sim/schedule/notation.hpp"
 
-#include <algorithm>
 #include <charconv>
 
 namespace stagecraft {
 namespace {
-
-constexpr std::string_view kBlanks = " \t\r\n";
 
 // Reads the digits at the front of `text` and removes them. nullopt when there are none or they exceed 32
 // bits.
@@ -28,16 +25,6 @@ std::optional<Action> parse_action(std::string_view word) {
   const auto micro_batch = take_number(word);
   if (!pass || !micro_batch || !word.empty()) return std::nullopt;
   return Action{.pass = *pass, .stage = *stage, .micro_batch = *micro_batch};
-}
-
-ScheduleProblem bad_word(std::string_view word, std::size_t place) {
-  const std::string where = "word " + std::to_string(place) + ", '" + std::string(word) + "', ";
-  if (word.find_first_of("(;)") != std::string_view::npos) {
-    return {.message = where + "is no fused pair",
-            .hint = "write (<pass>;<pass>) without blanks, for example (0F3;1B0)"};
-  }
-  return {.message = where + "is no pass",
-          .hint = "write <stage><F|B|I|W|R><micro-batch> with blanks between, for example 0F3"};
 }
 
 }  // namespace
@@ -62,22 +49,6 @@ std::optional<std::vector<Action>> parse_word(std::string_view word) {
   if (!first || !second) return std::nullopt;
   first->fused = true;
   return std::vector{*first, *second};
-}
-
-std::variant<std::vector<Action>, ScheduleProblem> parse_actions(std::string_view line) {
-  std::vector<Action> actions;
-  std::size_t words = 0;
-  std::size_t begin = line.find_first_not_of(kBlanks);
-  while (begin != std::string_view::npos) {
-    const std::size_t end = std::min(line.find_first_of(kBlanks, begin), line.size());
-    const std::string_view word = line.substr(begin, end - begin);
-    const auto parsed = parse_word(word);
-    if (!parsed) return bad_word(word, words + 1);
-    actions.insert(actions.end(), parsed->begin(), parsed->end());
-    ++words;
-    begin = line.find_first_not_of(kBlanks, end);
-  }
-  return actions;
 }
 
 std::vector<std::string> words_of(std::span<const Action> actions) {

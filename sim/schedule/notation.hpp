@@ -4,14 +4,12 @@
 //   pass     <global stage><F|B|I|W|R><micro-batch>, the notation of PyTorch's pipelining: B a whole
 //            backward, I and W its input and weight gradient, R a recompute.
 //   (x;y)    a fused pair of passes, with no blanks inside.
-//   errors   a ScheduleProblem that quotes the word and counts it from 1; nothing is guessed or dropped.
 #pragma once
 
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "sim/schedule/schedule.hpp"
@@ -21,10 +19,7 @@ namespace stagecraft {
 // The inverse of letter(); nullopt for any other character, lower case included.
 [[nodiscard]] std::optional<Pass> pass_of(char letter);
 
-// The passes of one line, or the mistake in its first bad word. An empty line is an empty order.
-[[nodiscard]] std::variant<std::vector<Action>, ScheduleProblem> parse_actions(std::string_view line);
-
-// Parses one word of a line: "0F3", "(0F3;1B0)". nullopt for anything else. One action, or the two of a pair.
+// Parses one word: "0F3", "(0F3;1B0)". nullopt for anything else. One action, or the two of a pair.
 [[nodiscard]] std::optional<std::vector<Action>> parse_word(std::string_view word);
 
 // One word per pass or fused pair. parse_word() restores the actions for stages and micro-batches >= 0. The

@@ -124,12 +124,6 @@ std::int64_t OrderBuilder::span() const {
   return longest;
 }
 
-std::int64_t OrderBuilder::makespan() const {
-  std::int64_t last = 0;
-  for (const Rank& rank : ranks_) last = std::max(last, rank.end);
-  return last;
-}
-
 std::int64_t OrderBuilder::peak_memory(int freed_by_input_gradient) const {
   std::int64_t peak = 0;
   for (const std::vector<Action>& order : schedule_.ranks) {

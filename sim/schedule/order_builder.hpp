@@ -99,7 +99,6 @@ class OrderBuilder {
 
   [[nodiscard]] bool complete() const;
   [[nodiscard]] std::int64_t span() const;
-  [[nodiscard]] std::int64_t makespan() const;
   // Peak of any rank, in thousandths of a chunk, if I frees this much.
   [[nodiscard]] std::int64_t peak_memory(int freed_by_input_gradient) const;
   [[nodiscard]] Schedule take(std::string name) &&;

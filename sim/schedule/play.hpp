@@ -9,7 +9,7 @@
 //             every rank may go on by itself.
 //   ideal     the work of the busiest rank, so that bubble = makespan - ideal.
 //   source    the dependencies are those of schedule.hpp; three fractions of bubbles: Narayanan et al.,
-//   SC'21.
+//             SC'21.
 #pragma once
 
 #include <cstdint>

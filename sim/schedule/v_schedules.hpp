@@ -10,7 +10,7 @@
 //   bubble     F=I=W=1, m >= 2p: V-Half 1 for p=2, 3p-7 for even p > 2, 3p-4 for odd p; V-Min 4p-5, 4p-7
 //              where 3 divides p. The blocks are made for equal times; no cost is looked at.
 //   source     Qi et al., "Pipeline Parallelism with Controllable Memory" (arXiv 2405.15362), sections 3
-//   and 4.
+//              and 4.
 #pragma once
 
 #include <cstdint>

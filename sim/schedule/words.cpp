@@ -25,12 +25,17 @@ std::int64_t longest(const SplitPipeline& pipeline, int rank, std::int64_t Stage
 
 }  // namespace
 
-std::int64_t SearchProblem::head(int rank) const {
-  std::int64_t start = 0;
-  for (int stage = 0; stage < rank; ++stage) {
-    start += pipeline.stages[static_cast<std::size_t>(stage)].forward + crossing(stage);
-  }
-  return start;
+std::vector<std::int64_t> SearchProblem::heads() const {
+  std::vector<std::int64_t> heads{0};
+  for (int stage = 0; stage + 1 < pipeline.shape.ranks; ++stage)
+    heads.push_back(heads.back() + pipeline.stages[static_cast<std::size_t>(stage)].forward +
+                    crossing(stage));
+  return heads;
+}
+
+std::vector<std::int64_t> SearchProblem::dues() const {
+  if (goal == SearchGoal::kSpan) return heads();
+  return std::vector<std::int64_t>(static_cast<std::size_t>(pipeline.shape.ranks), 0);
 }
 
 RankWords words_of(const Schedule& schedule, const SplitPipeline& pipeline) {
@@ -82,7 +87,7 @@ std::int64_t lower_bound(const SearchProblem& problem) {
   const int stages = pipeline.stage_count();
   const std::int64_t m = pipeline.shape.micro_batches;
   const std::int64_t room = std::min<std::int64_t>(pipeline.memory_limit, m * pipeline.shape.chunks);
-  const bool span = problem.goal == SearchGoal::kSpan;
+  const std::vector<std::int64_t> heads = problem.heads(), dues = problem.dues();
   // From the start of a stage's forward to the end of its input gradient, for one micro-batch alone.
   std::vector<std::int64_t> round_trip(static_cast<std::size_t>(stages), 0);
   for (int stage = stages - 1; stage >= 0; --stage) {
@@ -112,14 +117,14 @@ std::int64_t lower_bound(const SearchProblem& problem) {
     const std::int64_t idle =
         std::max<std::int64_t>(0, first_gradient - room * longest(pipeline, rank, &StageCosts::forward));
     const std::int64_t own = std::max(work + idle, ceil_div(occupied, room));
-    const std::int64_t head = problem.head(rank);
-    bound = std::max(bound, span ? own : head + own);
+    const std::int64_t head = heads[static_cast<std::size_t>(rank)];
+    bound = std::max(bound, head + own - dues[static_cast<std::size_t>(rank)]);
     // After its last input gradient, of chunk 0, a rank has weight gradients only, of what its memory holds.
     std::int64_t gradient = head + work + idle - room * longest(pipeline, rank, &StageCosts::weight_gradient);
     for (int stage = rank - 1; stage >= 0; --stage) {
       const StageCosts& costs = pipeline.stages[static_cast<std::size_t>(stage)];
       gradient += problem.crossing(stage) + costs.input_gradient;
-      bound = std::max(bound, gradient + costs.weight_gradient - (span ? problem.head(stage) : 0));
+      bound = std::max(bound, gradient + costs.weight_gradient - dues[static_cast<std::size_t>(stage)]);
     }
   }
   return bound;
@@ -130,9 +135,9 @@ WordPlayer::WordPlayer(const SearchProblem& problem)
       p_(problem.pipeline.shape.ranks),
       m_(problem.pipeline.shape.micro_batches),
       stages_(problem.pipeline.stage_count()),
-      letters_(3 * static_cast<std::size_t>(problem.pipeline.shape.chunks)) {
+      letters_(3 * static_cast<std::size_t>(problem.pipeline.shape.chunks)),
+      dues_(problem.dues()) {
   for (int rank = 0; rank < p_; ++rank) {
-    heads_.push_back(problem.goal == SearchGoal::kSpan ? problem.head(rank) : 0);
     for (int chunk = 0; chunk < problem.pipeline.shape.chunks; ++chunk) {
       const StageCosts& costs = problem.pipeline.costs_of(rank, chunk);
       times_.insert(times_.end(), {costs.forward, costs.input_gradient, costs.weight_gradient});
@@ -163,7 +168,7 @@ std::optional<WordPlayer::Length> WordPlayer::play(const RankWords& words) {
   Length result;
   for (std::size_t rank = 0; rank < words.size(); ++rank) {
     if (static_cast<std::size_t>(ranks_[rank].next) < words[rank].size()) return std::nullopt;
-    const std::int64_t own = ranks_[rank].end - heads_[rank];
+    const std::int64_t own = ranks_[rank].end - dues_[rank];
     result.length = std::max(result.length, own);
     result.sum += own;
   }
@@ -220,7 +225,7 @@ void WordPlayer::advance(int rank, const std::vector<Letter>& word) {
 
 std::vector<WordPlayer::Block> WordPlayer::critical_blocks(const RankWords& words) const {
   std::size_t rank = 0;
-  const auto own = [&](std::size_t r) { return ranks_[r].end - heads_[r]; };
+  const auto own = [&](std::size_t r) { return ranks_[r].end - dues_[r]; };
   for (std::size_t r = 1; r < ranks_.size(); ++r) {
     if (own(r) > own(rank)) rank = r;
   }

@@ -24,8 +24,10 @@ struct SearchProblem {
   SplitPipeline pipeline;
   SearchGoal goal = SearchGoal::kSpan;
 
-  // Start of a rank's first pass in every order without idle time: the way of micro-batch 0 to it.
-  [[nodiscard]] std::int64_t head(int rank) const;
+  // [rank] -> the earliest start of its first pass: the way of micro-batch 0 to it.
+  [[nodiscard]] std::vector<std::int64_t> heads() const;
+  // [rank] -> the time from which its length counts by the goal: that start, or 0.
+  [[nodiscard]] std::vector<std::int64_t> dues() const;
   // Message time between a stage and the next.
   [[nodiscard]] std::int64_t crossing(int stage) const {
     return pipeline.share_a_rank(stage) ? 0 : pipeline.message;
@@ -105,7 +107,7 @@ class WordPlayer {
   int p_, m_, stages_;
   std::size_t letters_;
   std::vector<std::int64_t> times_;  // [rank][letter]
-  std::vector<std::int64_t> heads_;
+  std::vector<std::int64_t> dues_;   // [rank]
   // [stage][F, I][micro-batch] -> when it arrives at who needs it, -1 = not yet
   std::vector<std::int64_t> made_;
   std::vector<std::int32_t> maker_;  // the position of the pass that made it

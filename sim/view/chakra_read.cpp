@@ -156,7 +156,8 @@ class ChakraReader {
                         .hint = std::move(hint)});
   }
 
-  static void read_attribute(std::string_view bytes, Node& node) {
+  // Each of these says whether the message is whole.
+  static bool read_attribute(std::string_view bytes, Node& node) {
     WireReader reader(bytes);
     std::string name;
     std::int64_t value = 0;
@@ -167,42 +168,48 @@ class ChakraReader {
         value = static_cast<std::int64_t>(field.value);
     }
     node.attributes[name] = value;
+    return !reader.damaged();
   }
 
   // Numbers one by one, or packed.
-  static void read_deps(const Field& field, Node& node) {
-    if (field.bytes.empty()) return node.after.push_back(field.value);
+  static bool read_deps(const Field& field, Node& node) {
     WireReader packed(field.bytes);
+    if (packed.done()) node.after.push_back(field.value);
     while (!packed.done()) node.after.push_back(packed.varint());
+    return !packed.damaged();
   }
 
   static bool read_node(std::string_view bytes, Node& node) {
     WireReader reader(bytes);
-    while (!reader.done()) {
+    bool whole = true;
+    while (whole && !reader.done()) {
       const Field field = reader.field();
       if (field.number == chakra::kId) node.id = field.value;
       if (field.number == chakra::kName) node.name = field.bytes;
       if (field.number == chakra::kType) node.type = field.value;
       if (field.number == chakra::kDurationMicros) node.micros = field.value;
-      if (field.number == chakra::kControlDeps || field.number == chakra::kDataDeps) read_deps(field, node);
-      if (field.number == chakra::kAttribute) read_attribute(field.bytes, node);
+      if (field.number == chakra::kControlDeps || field.number == chakra::kDataDeps)
+        whole = read_deps(field, node);
+      if (field.number == chakra::kAttribute) whole = read_attribute(field.bytes, node);
     }
-    return !reader.damaged();
+    return whole && !reader.damaged();
   }
 
   bool read_file(const ChakraFile& file, std::vector<Node>& nodes) {
     WireReader reader(file.bytes);
     (void)reader.take(reader.varint());  // GlobalMetadata
-    while (!reader.done()) {
+    bool whole = true;
+    while (whole && !reader.done()) {
       const std::string_view bytes = reader.take(reader.varint());
       Node node;
-      if (reader.damaged() || !read_node(bytes, node)) break;
-      nodes.push_back(std::move(node));
+      whole = !reader.damaged() && read_node(bytes, node);
+      if (whole) nodes.push_back(std::move(node));
     }
-    if (reader.damaged() || nodes.empty())
+    whole = whole && !reader.damaged() && !nodes.empty();
+    if (!whole)
       refuse(file.name,
              fmt::format("is no Chakra trace: it ends, or is damaged, behind node {}", nodes.size()));
-    return !reader.damaged() && !nodes.empty();
+    return whole;
   }
 
   std::optional<Duration> own_time(const std::string& file, const Node& node) {
@@ -210,7 +217,7 @@ class ChakraReader {
         static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(kLongest).count());
     const std::uint64_t micros = node.micros.value_or(0);
     const std::int64_t size = node.attribute("comm_size");
-    const bool on_link = node.type == chakra::kSend && micros == 0 && network_.link.count() > 0;
+    const bool on_link = node.type == chakra::kSend && !node.micros && network_.link.count() > 0;
     const double link_s =
         on_link ? static_cast<double>(size) / network_.link.count() + to_seconds(network_.latency) : 0;
     if (micros > kMostMicros || link_s > to_seconds(kLongest)) {

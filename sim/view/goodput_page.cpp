@@ -1,12 +1,11 @@
 #include "sim/view/goodput_page.hpp"
 
-#include <fmt/format.h>
-
 #include "base/json.hpp"
 #include "base/text.hpp"
 #include "sim/view/page.hpp"
 
 namespace stagecraft {
+
 std::string html_page(const GoodputPage& page) {
   JsonWriter json;
   json.begin_object().field("kind", "goodput").field("title", page.title);
@@ -14,12 +13,10 @@ std::string html_page(const GoodputPage& page) {
   json.field("names", page.names).field("refused", page.refused).key("headlines").begin_array();
   for (const GoodputReport& report : page.reports) json.value(report.headline);
   json.end_array().end_object();
-  std::string head = json.str();
-  head.pop_back();
   std::vector<std::string> results;
   for (const GoodputReport& report : page.reports) results.push_back(render_json(report));
-  return html_page(PageContent{.title = page.title,
-                               .json = fmt::format("{},\"results\":[{}]}}", head, join(results, ","))});
+  return html_page(
+      PageContent{.title = page.title, .json = with_member(json, "results", "[" + join(results, ",") + "]")});
 }
 
 }  // namespace stagecraft

@@ -1,14 +1,10 @@
 #include "sim/view/idle.hpp"
 
 #include <algorithm>
-#include <limits>
+
+#include "sim/report/report.hpp"
 
 namespace stagecraft {
-namespace {
-
-constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
-
-}  // namespace
 
 std::vector<bool> compute_resources(const Program& program) {
   std::vector<bool> compute(program.resources.size());
@@ -20,25 +16,8 @@ std::vector<bool> compute_resources(const Program& program) {
 Waits::Waits(const Program& program, const Timeline& timeline)
     : program_(program),
       timeline_(timeline),
-      cause_(program.task_count(), kNone),
-      compute_resource_(compute_resources(program)) {
-  const auto offer = [&](std::uint32_t before, TaskId after) {
-    if (timeline.end[TaskId(before)] == timeline.start[after])
-      cause_[after.index()] = std::min(cause_[after.index()], before);
-  };
-  for (std::uint32_t t = 0; t < program.task_count(); ++t)
-    for (const TaskId next : program.successors_of(TaskId(t))) offer(t, next);
-  for (std::uint32_t r = 0; r < program.resources.size(); ++r) {
-    if (program.resources[ResourceId(r)].kind != ResourceKind::kStream) continue;
-    for (std::uint32_t t = program.resource_begin[r] + 1; t < program.resource_begin[r + 1]; ++t)
-      offer(t - 1, TaskId(t));
-  }
-}
-
-std::optional<TaskId> Waits::cause_of(TaskId task) const {
-  const std::uint32_t cause = cause_[task.index()];
-  return cause == kNone ? std::nullopt : std::optional(TaskId(cause));
-}
+      cause_(tight_predecessors(program, timeline)),
+      compute_resource_(compute_resources(program)) {}
 
 bool Waits::computes(TaskId task) const {
   return compute_resource_[program_.resource_of(task).index()];
@@ -46,9 +25,9 @@ bool Waits::computes(TaskId task) const {
 
 Gap Waits::gap_before(Duration begin, TaskId task) const {
   const Duration end = timeline_.start[task];
-  Gap gap{.begin = begin, .end = end, .exposed_from = end, .waits_for = cause_of(task)};
+  Gap gap{.begin = begin, .end = end, .exposed_from = end, .waits_for = cause_[task]};
   for (std::optional<TaskId> cause = gap.waits_for; cause && timeline_.end[*cause] > begin;
-       cause = cause_of(*cause)) {
+       cause = cause_[*cause]) {
     const bool takes_time = timeline_.end[*cause] > timeline_.start[*cause];
     if (takes_time && computes(*cause)) break;
     if (takes_time && gap.exposed_from == end) gap.waits_for = cause;

@@ -28,13 +28,12 @@ class Waits {
   [[nodiscard]] std::vector<Gap> gaps_of(const Lane& lane) const;
 
  private:
-  [[nodiscard]] std::optional<TaskId> cause_of(TaskId task) const;
   [[nodiscard]] bool computes(TaskId task) const;
   [[nodiscard]] Gap gap_before(Duration begin, TaskId task) const;
 
   const Program& program_;
   const Timeline& timeline_;
-  std::vector<std::uint32_t> cause_;    // by task: the lowest task that ends when it starts, or none
+  IdVector<TaskId, std::optional<TaskId>> cause_;
   std::vector<bool> compute_resource_;  // by resource
 };
 

@@ -58,9 +58,9 @@ Paint paint_of_category(Category category) {
   return Paint::kOther;
 }
 
-// Global stages count through both copies where there are two.
+// requires a pass.
 const StageContent& content_of(const Label& label, const ParallelPlan& plan) {
-  return plan.stages[static_cast<std::size_t>(label.stage) % plan.stages.size()];
+  return plan.stages[static_cast<std::size_t>(label.stage)];
 }
 
 void take(ByProvenance& sum, const PassPrice& price) {
@@ -174,7 +174,7 @@ std::string shape_text(const Label& label, const Scenario& scenario, const Paral
 ByProvenance provenance_of(const Label& label, const IterationPrices& prices, const ParallelPlan& plan) {
   ByProvenance sum{};
   if (const std::optional<Pass> pass = pass_of(label); pass && !prices.stages.empty()) {
-    const StagePrice& stage = prices.stages[static_cast<std::size_t>(label.stage) % prices.stages.size()];
+    const StagePrice& stage = prices.stages[static_cast<std::size_t>(label.stage)];
     take(sum, pass_price(stage, *pass, !content_of(label, plan).recompute_pass));
   } else if (const std::optional<BesideTask> task = beside_task(label.name)) {
     take_beside(sum, *task, prices);

@@ -7,12 +7,6 @@
 namespace stagecraft {
 namespace {
 
-bool in_loop(const Program& program, ResourceId resource) {
-  return std::ranges::any_of(program.loops, [&](const Loop& loop) {
-    return resource.index() >= loop.first.index() && resource.index() < loop.end.index();
-  });
-}
-
 bool never_ends(const Timeline& timeline, TaskId task) {
   if (!timeline.stall) return false;
   return std::ranges::binary_search(timeline.stall->stuck, task) ||
@@ -47,7 +41,7 @@ std::vector<std::vector<double>> link_use(const Program& program, const Timeline
   std::vector<std::size_t> place(program.links.size(), kNotAsked);
   for (std::size_t i = 0; i < links.size(); ++i) place[links[i].index()] = i;
   for (const Flow& flow : program.flows) {
-    if (never_ends(timeline, flow.task) || in_loop(program, program.resource_of(flow.task))) continue;
+    if (never_ends(timeline, flow.task)) continue;
     const Duration latency = program.duration[flow.task] - flow.transfer;
     const double begin = to_seconds(timeline.start[flow.task] + latency) / part;
     const double end = to_seconds(timeline.end[flow.task]) / part;

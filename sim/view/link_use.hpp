@@ -12,9 +12,8 @@
 
 namespace stagecraft {
 
-// [link as in `links`][part]: share of the capacity in each of `parts` equal parts of the makespan. Traffic
-// of other jobs (loops of the program, of which a timeline has the first round) and transfers that never end
-// are left out. requires parts > 0.
+// [link as in `links`][part]: share of the capacity in each of `parts` equal parts of the makespan. Transfers
+// that never end are left out. requires parts > 0, and a program without loops, as that of a Simulation is.
 [[nodiscard]] std::vector<std::vector<double>> link_use(const Program& program, const Timeline& timeline,
                                                         const std::vector<LinkId>& links, std::size_t parts);
 

@@ -10,14 +10,10 @@
 #include "sim/report/report.hpp"
 #include "sim/view/idle.hpp"
 #include "sim/view/lanes.hpp"
+#include "sim/view/wire.hpp"
 
 namespace stagecraft {
 namespace {
-
-void append_varint(std::string& bytes, std::uint64_t value) {
-  for (; value >= 0x80; value >>= 7) bytes.push_back(static_cast<char>((value & 0x7f) | 0x80));
-  bytes.push_back(static_cast<char>(value));
-}
 
 std::uint64_t zigzag(std::int64_t value) {
   return (static_cast<std::uint64_t>(value) << 1) ^ static_cast<std::uint64_t>(value >> 63);

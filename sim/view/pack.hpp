@@ -7,7 +7,7 @@
 //               gap          nanoseconds from the end of the slice before it, or from 0
 //               time         nanoseconds
 //               micro-batch  zigzag of the difference to the last of its label on this lane, which begins at
-//               -1
+//                            -1
 //             Labels that never have a micro-batch have none here.
 //   labels    those of the program that tell the same (name, stage, parts) are one
 //   idle      on compute lanes what is left are slices as well, of labels of their own: bubble, and exposed
@@ -33,7 +33,7 @@ enum class SliceKind : std::uint8_t { kTask, kBubble, kExposed };
 struct PackedLabel {
   SliceKind kind = SliceKind::kTask;
   LabelId label;    // label of the program; for kExposed that of the awaited communication
-  Duration time{};  // the commonest length of its slices; of idle ones 0
+  Duration time{};  // of its first task that takes any; of idle ones 0
   bool micro_batches = false;
 };
 

@@ -52,6 +52,14 @@ std::string json_in_script(std::string_view json) {
   return out;
 }
 
+std::string with_member(const JsonWriter& object, std::string_view name, std::string_view value) {
+  std::string text = object.str();
+  text.back() = ',';
+  text += '"' + std::string(name) + "\":";
+  text += value;
+  return text + '}';
+}
+
 std::string html_page(const PageContent& content) {
   std::string page =
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"

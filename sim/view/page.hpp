@@ -8,6 +8,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/json.hpp"
+
 namespace stagecraft {
 
 // Text as it stands between tags and in quoted attributes.
@@ -16,6 +18,10 @@ namespace stagecraft {
 // A JSON document as it may stand in a script element: '<', '>', '&' and the two line ends of JavaScript that
 // JSON does not know are written as \uXXXX, which only ever happens inside its strings.
 [[nodiscard]] std::string json_in_script(std::string_view json);
+
+// The object of a writer with one more member, whose value is JSON. requires an object that has members.
+[[nodiscard]] std::string with_member(const JsonWriter& object, std::string_view name,
+                                      std::string_view value);
 
 struct PageContent {
   std::string title;  // as text

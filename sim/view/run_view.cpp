@@ -1,7 +1,5 @@
 #include "sim/view/run_view.hpp"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -65,10 +63,7 @@ void write_label(JsonWriter& json, const PackedLabel& packed, const Viewed& view
 
 void write_timeline(JsonWriter& json, const Viewed& viewed, std::size_t room) {
   const PackedTimeline packed = pack_timeline(viewed.simulation.program, viewed.simulation.timeline, room);
-  const Duration end = *std::ranges::max_element(viewed.simulation.timeline.end);
-  json.key("timeline")
-      .begin_object()
-      .field("end_ns", std::max(end, viewed.simulation.timeline.makespan).count());
+  json.key("timeline").begin_object().field("end_ns", viewed.simulation.timeline.makespan.count());
   json.field("ranks", packed.ranks)
       .field("shown_ranks", packed.shown_ranks)
       .field("names", rank_names(viewed.simulation.program, viewed.plan().pipeline))
@@ -144,12 +139,6 @@ void write_links_over_time(JsonWriter& json, const Viewed& viewed) {
   json.end_array();
 }
 
-// The members of one document, without their braces.
-std::string_view members(const JsonWriter& json) {
-  const std::string_view text = json.str();
-  return text.substr(1, text.size() - 2);
-}
-
 void write_summary(JsonWriter& json, const Viewed& viewed) {
   const Report& report = viewed.simulation.report;
   json.field("name", report.name).field("headline", report.headline);
@@ -176,7 +165,7 @@ std::string run_view(const Scenario& scenario, const Simulation& simulation, con
   write_links_over_time(json, viewed);
   write_timeline(json, viewed, options.room);
   json.end_object();
-  return fmt::format("{{{},\"result\":{}}}", members(json), render_json(simulation.report));
+  return with_member(json, "result", render_json(simulation.report));
 }
 
 std::string html_page(const RunPage& page) {
@@ -184,8 +173,8 @@ std::string html_page(const RunPage& page) {
   json.begin_object().field("kind", "run").field("title", page.title);
   json.field("command", page.command).field("version", page.version);
   json.field("words", page.words).field("refused", page.refused).end_object();
-  return html_page(PageContent{
-      .title = page.title, .json = fmt::format("{{{},\"runs\":[{}]}}", members(json), join(page.runs, ","))});
+  return html_page(
+      PageContent{.title = page.title, .json = with_member(json, "runs", "[" + join(page.runs, ",") + "]")});
 }
 
 }  // namespace stagecraft

@@ -1,7 +1,5 @@
 #include "sim/view/sweep_page.hpp"
 
-#include <fmt/format.h>
-
 #include <utility>
 
 #include "base/json.hpp"
@@ -42,10 +40,8 @@ std::string SweepPage::html(const std::string& title, const std::string& command
         .field("varied", column.kind == RowColumn::Kind::kVaried)
         .end_object();
   json.end_array().end_object();
-  std::string head = json.str();
-  head.pop_back();
   return html_page(
-      PageContent{.title = title, .json = fmt::format("{},\"rows\":[{}]}}", head, join(rows_, ",\n"))});
+      PageContent{.title = title, .json = with_member(json, "rows", "[" + join(rows_, ",\n") + "]")});
 }
 
 }  // namespace stagecraft

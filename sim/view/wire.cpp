@@ -9,12 +9,12 @@ enum Kind : std::uint32_t { kVarint = 0, kEightBytes = 1, kLength = 2 };
 
 }  // namespace
 
-void WireMessage::varint(std::uint64_t value) {
+void append_varint(std::string& bytes, std::uint64_t value) {
   char digits[10];
   std::size_t count = 0;
   for (; value >= 0x80; value >>= 7) digits[count++] = static_cast<char>((value & 0x7f) | 0x80);
   digits[count++] = static_cast<char>(value);
-  bytes_.append(digits, count);
+  bytes.append(digits, count);
 }
 
 WireMessage& WireMessage::number(std::uint32_t field, std::uint64_t value) {

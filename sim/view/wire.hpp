@@ -1,8 +1,10 @@
 // The wire format of Protocol Buffers, as far as traces need it: varints and length-delimited fields.
 //
 //   varint   seven bits a byte, least significant first, the eighth bit says that more follow; at most 10
-//   bytes field    varint of (number << 3 | kind), then the value; kind 0 a varint, 1 eight bytes, 2 length
-//   and bytes source   protobuf.dev, "Encoding"
+//            bytes
+//   field    varint of (number << 3 | kind), then the value; kind 0 a varint, 1 eight bytes, 2 length and
+//            bytes
+//   source   protobuf.dev, "Encoding"
 #pragma once
 
 #include <cstdint>
@@ -10,6 +12,8 @@
 #include <string_view>
 
 namespace stagecraft {
+
+void append_varint(std::string& bytes, std::uint64_t value);
 
 // A message under way. Fields stand in the order of the calls.
 class WireMessage {
@@ -27,7 +31,7 @@ class WireMessage {
   [[nodiscard]] const std::string& bytes() const { return bytes_; }
 
  private:
-  void varint(std::uint64_t value);
+  void varint(std::uint64_t value) { append_varint(bytes_, value); }
   std::string bytes_;
 };
 

@@ -66,6 +66,20 @@ TEST(TraceDiff, APipelineOfGivenCostsIsPredictedToTheNanosecond) {
   EXPECT_EQ(diff.measured.idle, microseconds(2800));
 }
 
+// The same two stages in an order that never drains: either works all 6 ms of an iteration, of which the last
+// rank's begins within a backward.
+TEST(TraceDiff, APassThatReachesIntoTheIterationCountsFromItsBeginOn) {
+  TraceText text;
+  text.kernel("aten::mul", "", "k", 0, 2200);
+  const Scenario scenario = scenario_of("made_pipeline.yaml", {"schedule=pipedream-2bw"});
+  for (const int rank : {0, 1}) {
+    const TraceDiff diff = diff_of(scenario, measured(text), rank);
+    EXPECT_EQ(diff.predicted.window, milliseconds(6));
+    EXPECT_EQ(diff.predicted.compute, milliseconds(6)) << rank;
+    EXPECT_EQ(diff.predicted.idle, milliseconds(0)) << rank;
+  }
+}
+
 // System: two steps of 100 us; in the second a product of two kernels, an all-reduce of the tensor group that
 // begins while it runs, and a norm. A third step begins at 220 us.
 TEST(TraceDiff, AStepReachesFromItsFirstKernelToThatOfTheNext) {

@@ -193,6 +193,14 @@ TEST(Figures, APartOfTheDocumentIsAllBelowIt) {
   EXPECT_TRUE(figures_at(explained.figures, "bub").empty());
 }
 
+TEST(Explanation, ALongSumIsCountedAndALongProductIsNot) {
+  std::vector<Explanation> seven;
+  for (const char* name : {"a", "b", "c", "d", "e", "f", "g"})
+    seven.push_back(leaf(name, Amount::number(1), {}));
+  EXPECT_EQ(formula_text(formula("all", Operation::kSum, seven)), "the sum of 7");
+  EXPECT_EQ(formula_text(formula("all", Operation::kProduct, seven)), "a * b * c * d * e * f * g");
+}
+
 TEST(Explanation, PrintsSoManyLevels) {
   const Explanation tree =
       formula("a", Operation::kSum,

@@ -5,19 +5,16 @@
 #include <gtest/gtest.h>
 
 #include <utility>
-#include <variant>
 
-#include "sim/schedule/notation.hpp"
 #include "sim/schedule/schedule.hpp"
+#include "tests/sim/schedule/actions_of.hpp"
 
 namespace stagecraft {
 namespace {
 
 Schedule written(PipelineShape shape, const std::vector<std::string>& orders) {
   Schedule schedule{.name = "written", .shape = shape, .placement = Placement::kLoop, .ranks = {}};
-  for (const std::string& order : orders) {
-    schedule.ranks.push_back(std::get<std::vector<Action>>(parse_actions(order)));
-  }
+  for (const std::string& order : orders) schedule.ranks.push_back(actions_of(order));
   return schedule;
 }
 

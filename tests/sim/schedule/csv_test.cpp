@@ -135,6 +135,13 @@ TEST(ScheduleCsv, RefusesAStageOnTwoRanksAndStagesInNoKnownPlace) {
   EXPECT_EQ(problems_of("").front().problem.message, "no action is written here");
 }
 
+TEST(ScheduleCsv, NamesTwentyStagesOnTwoRanksAtMost) {
+  std::string row;
+  for (int stage = 0; stage < 30; ++stage)
+    row += std::to_string(stage) + "F0," + std::to_string(stage) + "B0,";
+  EXPECT_EQ(problems_of(row + "\n" + row + "\n").size(), 20u);
+}
+
 TEST(ScheduleCsv, ChecksThatMessagesHaveTwoEndsBesideTheirPasses) {
   const std::string good = "0F0,0SEND_F0,0RECV_B0,0B0\n1RECV_F0,1F0,1B0,1SEND_B0\n";
   EXPECT_EQ(order_of(good).schedule.ranks.size(), 2u);

@@ -7,19 +7,14 @@
 #include <filesystem>
 #include <numeric>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "base/check.hpp"
-#include "sim/schedule/notation.hpp"
+#include "tests/sim/schedule/actions_of.hpp"
 #include "tests/sim/schedule/order_files.hpp"
 
 namespace stagecraft {
 namespace {
-
-std::vector<Action> actions(const std::string& line) {
-  return std::get<std::vector<Action>>(parse_actions(line));
-}
 
 // System: 2 ranks, 2 micro-batches, 1F1B, F = 1, B = 2.
 //   rank 0: F0 F1 .. B0 .. .. B1 ..     rank 1 starts at 1: F0 B0 B0 F1 B1 B1
@@ -27,7 +22,7 @@ std::vector<Action> actions(const std::string& line) {
 TEST(Evaluate, GivesTheLengthsOfOneFOneBDrawnByHand) {
   const Schedule schedule{.name = "",
                           .shape = {.ranks = 2, .micro_batches = 2},
-                          .ranks = {actions("0F0 0F1 0B0 0B1"), actions("1F0 1B0 1F1 1B1")}};
+                          .ranks = {actions_of("0F0 0F1 0B0 0B1"), actions_of("1F0 1B0 1F1 1B1")}};
   const Evaluation expected{.makespan = 9, .span = 9, .busy = {6, 6}, .peak_in_flight = {2, 1}};
   EXPECT_EQ(evaluate(schedule), expected);
 }
@@ -37,7 +32,7 @@ TEST(Evaluate, GivesTheLengthsOfOneFOneBDrawnByHand) {
 TEST(Evaluate, AddsTheMessageToWhatCrossesRanks) {
   const Schedule schedule{.name = "",
                           .shape = {.ranks = 2, .micro_batches = 2},
-                          .ranks = {actions("0F0 0F1 0B0 0B1"), actions("1F0 1B0 1F1 1B1")}};
+                          .ranks = {actions_of("0F0 0F1 0B0 0B1"), actions_of("1F0 1B0 1F1 1B1")}};
   const Evaluation result = evaluate(schedule, {.message = 10});
   EXPECT_EQ(result.makespan, 29);
   EXPECT_EQ(result.span, 29);
@@ -47,7 +42,7 @@ TEST(Evaluate, AddsTheMessageToWhatCrossesRanks) {
 TEST(Evaluate, LetsTheGradientLeaveAfterTheInputGradient) {
   const Schedule schedule{.name = "",
                           .shape = {.ranks = 2, .micro_batches = 1},
-                          .ranks = {actions("0F0 0I0 0W0"), actions("1F0 1I0 1W0")}};
+                          .ranks = {actions_of("0F0 0I0 0W0"), actions_of("1F0 1I0 1W0")}};
   EXPECT_EQ(evaluate(schedule).makespan, 5);
   EXPECT_EQ(evaluate(schedule).span, 5);
   EXPECT_EQ(evaluate(schedule, {.stages = {{1, 1, 7}}}).makespan, 3 + 8);
@@ -60,7 +55,7 @@ TEST(Evaluate, SendsNoMessageWhereNeighbouringStagesShareARank) {
   const Schedule schedule{.name = "",
                           .shape = {.ranks = 2, .micro_batches = 1, .chunks = 2},
                           .placement = Placement::kV,
-                          .ranks = {actions("0F0 3F0 3B0 0B0"), actions("1F0 2F0 2B0 1B0")}};
+                          .ranks = {actions_of("0F0 3F0 3B0 0B0"), actions_of("1F0 2F0 2B0 1B0")}};
   EXPECT_EQ(evaluate(schedule).makespan, 4 + 8);
   EXPECT_EQ(evaluate(schedule, {.message = 5}).makespan, 4 + 8 + 4 * 5);
 }
@@ -68,7 +63,7 @@ TEST(Evaluate, SendsNoMessageWhereNeighbouringStagesShareARank) {
 // A fused pair starts when both may start and lets both go at its end: 0F1 with 0B0 at 4, for 3/4 of 1 + 2.
 TEST(Evaluate, RunsAFusedPairAsOne) {
   Schedule schedule{
-      .name = "", .shape = {.ranks = 1, .micro_batches = 2}, .ranks = {actions("0F0 0F1 0B0 0B1")}};
+      .name = "", .shape = {.ranks = 1, .micro_batches = 2}, .ranks = {actions_of("0F0 0F1 0B0 0B1")}};
   schedule.ranks[0][1].fused = true;
   const ScheduleCosts costs{.stages = {{4, 4, 4}}, .fused = 0.75};
   EXPECT_EQ(evaluate(schedule, costs).makespan, 4 + 9 + 8);
@@ -78,7 +73,7 @@ TEST(Evaluate, RunsAFusedPairAsOne) {
 // What a pair takes may be said as a time: of whatever passes it is made, split ones or of no length as well.
 TEST(Evaluate, RunsEveryFusedPairForTheTimeOfAPair) {
   Schedule schedule{
-      .name = "", .shape = {.ranks = 1, .micro_batches = 2}, .ranks = {actions("0F0 0F1 0I0 0W0 0B1")}};
+      .name = "", .shape = {.ranks = 1, .micro_batches = 2}, .ranks = {actions_of("0F0 0F1 0I0 0W0 0B1")}};
   schedule.ranks[0][1].fused = true;
   EXPECT_EQ(evaluate(schedule, {.stages = {{4, 4, 4}}, .pair = 5}).makespan, 4 + 5 + 4 + 8);
   EXPECT_EQ(evaluate(schedule, {.stages = {{0, 0, 0}}, .pair = 5}).makespan, 5);
@@ -88,7 +83,7 @@ TEST(Evaluate, RunsEveryFusedPairForTheTimeOfAPair) {
 TEST(Evaluate, FindsADeadlock) {
   const Schedule schedule{.name = "",
                           .shape = {.ranks = 2, .micro_batches = 1},
-                          .ranks = {actions("0B0 0F0"), actions("1F0 1B0")}};
+                          .ranks = {actions_of("0B0 0F0"), actions_of("1F0 1B0")}};
   EXPECT_THROW((void)evaluate(schedule), InternalError);
 }
 

@@ -11,11 +11,10 @@
 #include <map>
 #include <sstream>
 #include <string>
-#include <variant>
 #include <vector>
 
-#include "sim/schedule/notation.hpp"
 #include "sim/schedule/schedule.hpp"
+#include "tests/sim/schedule/actions_of.hpp"
 
 namespace stagecraft {
 
@@ -77,11 +76,7 @@ inline Schedule schedule_of(const OrderText& file) {
       .shape = {.ranks = file.size("p"), .micro_batches = file.size("m"), .chunks = file.size("v")},
       .placement = placement_of(file),
       .ranks = {}};
-  for (const std::string& order : file.orders) {
-    const auto actions = parse_actions(order);
-    EXPECT_TRUE(std::holds_alternative<std::vector<Action>>(actions)) << order;
-    schedule.ranks.push_back(std::get<std::vector<Action>>(actions));
-  }
+  for (const std::string& order : file.orders) schedule.ranks.push_back(actions_of(order));
   return schedule;
 }
 

@@ -223,6 +223,12 @@ TEST(ChakraTraces, SendWhatThePassesOfFusedPairsSend) {
   }
 }
 
+// They say so, and a link is for those that do not say.
+TEST(ChakraTraces, OfMessagesThatTakeNoTimeTakeNoneOverALink) {
+  const Pipeline made = pipeline("1f1b", {.ranks = 4, .micro_batches = 8}, 1ms, Duration(0));
+  EXPECT_EQ(read_back(files_of(made), {.link = Bandwidth(1e9), .latency = 1ms}), made.timeline.makespan);
+}
+
 // Passes without a length stand behind those that they wait for.
 TEST(ChakraTraces, OfPassesThatTakeNoTimeAreWritten) {
   const Pipeline made = pipeline("1f1b", {.ranks = 4, .micro_batches = 8}, Duration(0), Duration(0));
@@ -268,6 +274,18 @@ WireMessage trace_of(std::initializer_list<WireMessage> nodes) {
 
 WireMessage node_of(std::uint64_t id, const char* name, std::uint64_t type, std::uint64_t micros) {
   return WireMessage().number(1, id).text(2, name).number(3, type).number(7, micros);
+}
+
+// System: two passes; the second has the length that it says, and ends inside of an attribute, of a list of
+// dependencies, of its duration.
+TEST(ChakraTraces, AreRefusedWhenDamagedInsideOfANode) {
+  for (const char* damage : {"\x52\x01\x96", "\x2a\x01\x96", "\x38"}) {
+    const std::string node = node_of(2, "B0", 4, 10).bytes() + damage;
+    const std::string bytes =
+        trace_of({node_of(1, "F0", 4, 10)}).bytes() + static_cast<char>(node.size()) + node;
+    EXPECT_EQ(refusal({{.name = "inside", .bytes = bytes}}),
+              "is no Chakra trace: it ends, or is damaged, behind node 1");
+  }
 }
 
 TEST(ChakraTraces, OfEndlessTimesAreRefused) {
