@@ -172,7 +172,7 @@ std::string operators_table(const std::vector<OperatorRow>& rows) {
 
 std::string shares_text(const TiedShares& shares) {
   return fmt::format(
-      "\nOf the trace's {} of compute, {} are products that the model has, {} other operators tied by shape "
+      "\nOf the trace's {} of compute, {} are GEMMs that the model has, {} other operators tied by shape "
       "and\n{} "
       "by name; {} are compared by family alone.\n",
       time_text(shares.compute), time_text(shares.products), time_text(shares.by_shape),

@@ -87,9 +87,9 @@ class Changes {
   [[nodiscard]] std::vector<std::vector<std::string>> settings() && {
     schedules();
     micro_batches();
-    if (std::holds_alternative<TransformerSpec>(scenario_.model)) {
+    if (const auto* model = std::get_if<TransformerSpec>(&scenario_.model)) {
       recompute();
-      overlaps();
+      overlaps(*model);
       launches();
       sharding();
       offload();
@@ -110,6 +110,15 @@ class Changes {
     if (!listed) return !order.where_listed;
     return std::ranges::find(*listed, order.name) != listed->end();
   }
+  [[nodiscard]] bool is_abstract() const { return std::holds_alternative<StagesSpec>(scenario_.model); }
+  // Costs of abstract stages are of a chunk where a key says how many there are; elsewhere an order cuts those
+  // of a rank into as many chunks as it has by default.
+  [[nodiscard]] bool keeps_work(const TriedOrder& order) const {
+    if (!is_abstract()) return true;
+    if (scenario_.origins.contains("parallelism.virtual_stages"))
+      return order.chunks == scenario_.parallelism.virtual_stages;
+    return order.chunks == default_chunks(*find_schedule(order.name));
+  }
 
   void schedules() {
     if (scenario_.parallelism.pipeline == 1 || scenario_.order) return;
@@ -123,19 +132,19 @@ class Changes {
                                             {"zb-v", 2},
                                             {"dualpipe-v", 2}};
     for (const TriedOrder& order : kTried) {
-      const auto& [name, chunks, where_listed] = order;
-      if (!runs(order)) continue;
-      if (scenario_.schedule.name == name && scenario_.parallelism.virtual_stages == chunks) continue;
-      std::vector<std::string> set = {fmt::format("schedule={}", name)};
-      if (scenario_.parallelism.virtual_stages != chunks)
-        set.push_back(fmt::format("parallelism.virtual_stages={}", chunks));
+      if (!runs(order) || !keeps_work(order)) continue;
+      const int now = scenario_.parallelism.virtual_stages;
+      if (scenario_.schedule.name == order.name && now == order.chunks) continue;
+      std::vector<std::string> set = {fmt::format("schedule={}", order.name)};
+      if (now != order.chunks && !is_abstract())
+        set.push_back(fmt::format("parallelism.virtual_stages={}", order.chunks));
       add(std::move(set));
     }
   }
 
   void micro_batches() {
     const std::int64_t now = scenario_.training.micro_batch_size;
-    if (std::holds_alternative<StagesSpec>(scenario_.model)) return;  // costs are of a micro-batch as it is
+    if (is_abstract()) return;  // costs are of a micro-batch as it is
     add({fmt::format("training.micro_batch_size={}", now * 2)});
     if (now % 2 == 0) add({fmt::format("training.micro_batch_size={}", now / 2)});
   }
@@ -146,16 +155,18 @@ class Changes {
         add({fmt::format("training.recompute={}", kRecomputeNames[i])});
   }
 
-  void overlaps() {
+  void overlaps(const TransformerSpec& model) {
     const OverlapSpec& overlap = scenario_.overlap;
-    for (const auto& [key, on] : {std::pair{"gradients", overlap.gradients},
-                                  {"parameters", overlap.parameters},
-                                  {"pipeline", overlap.pipeline},
-                                  {"tensor", overlap.tensor},
-                                  {"context", overlap.context},
-                                  {"expert", overlap.expert},
-                                  {"shared_experts", overlap.shared_experts}})
-      if (!on) add({fmt::format("overlap.{}=true", key)});
+    const ParallelSpec& parallel = scenario_.parallelism;
+    for (const auto& [key, off] :
+         {std::pair{"gradients", !overlap.gradients},
+          {"parameters", !overlap.parameters},
+          {"pipeline", !overlap.pipeline},
+          {"tensor", !overlap.tensor && parallel.tensor > 1},
+          {"context", !overlap.context && parallel.context > 1},
+          {"expert", !overlap.expert && model.experts},
+          {"shared_experts", !overlap.shared_experts && model.experts && model.experts->shared > 0}})
+      if (off) add({fmt::format("overlap.{}=true", key)});
   }
 
   void launches() {
@@ -216,7 +227,9 @@ TriedChange doubled(const char* words, const Scenario& scenario, void (*scale)(C
 std::vector<TriedChange> hardware(const Scenario& scenario) {
   std::vector<TriedChange> changes;
   if (!scenario.cluster || !scenario.profile) return changes;
-  changes.push_back(doubled("twice the NVLink bandwidth", scenario, &scale_nvlink));
+  if (std::ranges::any_of(scenario.cluster->groups,
+                          [](const NodeGroup& group) { return group.node.nvlink > Bandwidth(0); }))
+    changes.push_back(doubled("twice the NVLink bandwidth", scenario, &scale_nvlink));
   if (scenario.cluster->server_count() > 1)
     changes.push_back(doubled("twice the NIC bandwidth", scenario, &scale_network));
   return changes;
