@@ -25,9 +25,11 @@ struct Said {
   OriginKind kind;
   std::string_view text;
 };
+constexpr std::string_view kMakespan =
+    "from 0 to the last end of a pass on any rank; of iterations in a row one of them, less its step";
 constexpr std::array<Said, 17> kSaid = {
     {{"iteration_time_s", OriginKind::kSimulation, "between the ends of two simulated iterations"},
-     {"bubble.makespan_s", OriginKind::kSimulation, "from 0 to the last end of a pass on any rank"},
+     {"bubble.makespan_s", OriginKind::kSimulation, kMakespan},
      {"bubble.span_s", OriginKind::kSimulation,
       "the longest that a rank takes from its first start to its last end"},
      {"bubble.ideal_s", OriginKind::kSimulation, "work of the busiest rank"},
@@ -222,9 +224,8 @@ Explanation Explainer::ideal() {
 }
 
 Explanation Explainer::over_ideal() {
-  Explanation makespan =
-      leaf("bubble.makespan_s", simulation_.report.bubble.makespan,
-           {.kind = OriginKind::kSimulation, .text = "from 0 to the last end of a pass on any rank"});
+  Explanation makespan = leaf("bubble.makespan_s", simulation_.report.bubble.makespan,
+                              {.kind = OriginKind::kSimulation, .text = std::string(kMakespan)});
   return formula("bubble.over_ideal", Operation::kQuotient,
                  {formula("(bubble.makespan_s - bubble.ideal_s)", Operation::kDifference,
                           {std::move(makespan), ideal()}),

@@ -148,20 +148,16 @@ void Lowering::step_post_validated() {
     for (int rank = 0; rank < schedule_.shape.ranks; ++rank) {
       const RankPrice& price = prices_.ranks[static_cast<std::size_t>(rank)];
       RankTasks& tasks = tasks_of(r, rank);
-      std::vector<Handle> known;
-      tasks.add_ends(known);
-      if (heard) known.push_back(*heard);
-      Handle norm = join(known);
-      if (price.partial_norm.total() > Duration::zero()) {
-        tasks.blocking.push_back(norm);
-        norm = compute_task(tasks, kind_of(price.partial_norm, BesideTask::kPartialNorm), -1);
-      }
+      if (tasks.last_data) tasks.blocking.push_back(*tasks.last_data);
+      if (heard) tasks.blocking.push_back(*heard);
+      // Without time where nothing but the pipeline splits the model: then it only waits.
+      const Handle norm = compute_task(tasks, kind_of(price.partial_norm, BesideTask::kPartialNorm), -1);
       heard = norm;
       if (price.norm_message.total() > Duration::zero()) {
         heard = task(tasks.send, kind_of(price.norm_message, BesideTask::kSendNorm));
         builder_.add_dependency(norm, *heard);
       }
-      add_step(r, rank, norm);
+      add_step(r, rank, std::nullopt);
     }
   }
 }

@@ -281,19 +281,6 @@ Window iteration_window(const Program& program, const Timeline& timeline) {
   return {.begin = ends[ends.size() - 3], .end = ends[ends.size() - 2]};
 }
 
-Bubble measure_steady_bubble(const Program& program, const Timeline& timeline, Window window) {
-  const std::vector<RankPasses> ranks = passes_within(program, timeline, window);
-  Bubble bubble{.makespan = window.length(), .span = window.length()};
-  if (ranks.empty()) return bubble;
-  Duration work{};
-  for (const RankPasses& rank : ranks) work += rank.work;
-  bubble.ideal = busiest(ranks).work;
-  if (bubble.ideal == Duration::zero()) return bubble;
-  bubble.over_ideal = to_seconds(bubble.makespan - bubble.ideal) / to_seconds(bubble.ideal);
-  bubble.fraction = idle_share(work, bubble.makespan, static_cast<std::int64_t>(ranks.size()));
-  return bubble;
-}
-
 namespace {
 
 // The chain to the end of the window's iteration.
@@ -304,7 +291,35 @@ std::vector<TaskId> chain_of(const Program& program, const Timeline& timeline, W
   return chain_to(last, timeline, tight_predecessors(program, timeline));
 }
 
+// What the busiest rank, which idles for `idle`, waits for in the window: tasks on the chain that are no
+// passes, and the bubble.
+Breakdown waited_within(const Program& program, const Timeline& timeline, Window window, Duration idle) {
+  Breakdown exposed{}, waited{};
+  for (const TaskId task : chain_of(program, timeline, window))
+    if (!is_pass(program, task)) add_within(program, timeline, task, window, exposed);
+  add_waited(exposed, idle, waited);
+  return waited;
+}
+
 }  // namespace
+
+Bubble measure_steady_bubble(const Program& program, const Timeline& timeline, Window window) {
+  const std::vector<RankPasses> ranks = passes_within(program, timeline, window);
+  Bubble bubble{.makespan = window.length(), .span = window.length()};
+  if (ranks.empty()) return bubble;
+  const RankPasses& passes = busiest(ranks);
+  const Breakdown waited = waited_within(program, timeline, window, window.length() - passes.work);
+  for (const Category step : {Category::kDataComm, Category::kOptimizer, Category::kOther})
+    bubble.makespan -= waited[static_cast<std::size_t>(step)];
+  bubble.span = bubble.makespan;
+  bubble.ideal = passes.work;
+  if (bubble.ideal == Duration::zero()) return bubble;
+  Duration work{};
+  for (const RankPasses& rank : ranks) work += rank.work;
+  bubble.over_ideal = to_seconds(bubble.makespan - bubble.ideal) / to_seconds(bubble.ideal);
+  bubble.fraction = idle_share(work, bubble.makespan, static_cast<std::int64_t>(ranks.size()));
+  return bubble;
+}
 
 std::vector<PathShare> measure_steady_path(const Program& program, const Timeline& timeline, Window window) {
   return shares_of(program, chain_of(program, timeline, window),
@@ -315,11 +330,8 @@ Breakdown measure_steady_breakdown(const Program& program, const Timeline& timel
   const std::vector<RankPasses> ranks = passes_within(program, timeline, window);
   if (ranks.empty()) return {};
   const RankPasses& passes = busiest(ranks);
-  Breakdown breakdown = passes.by_category;
-  Breakdown waited{};
-  for (const TaskId task : chain_of(program, timeline, window))
-    if (!is_pass(program, task)) add_within(program, timeline, task, window, waited);
-  add_waited(waited, window.length() - passes.work, breakdown);
+  Breakdown breakdown = waited_within(program, timeline, window, window.length() - passes.work);
+  for (std::size_t c = 0; c < kCategoryCount; ++c) breakdown[c] += passes.by_category[c];
   return breakdown;
 }
 

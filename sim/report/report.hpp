@@ -184,8 +184,8 @@ struct Window {
 };
 [[nodiscard]] Window iteration_window(const Program& program, const Timeline& timeline);
 
-// Bubble of an iteration in steady state: the idle time of the busiest rank. Its makespan and span are the
-// length of the window.
+// Bubble of an iteration in steady state. Its makespan and span are the length of the window less what the
+// busiest rank spends on its step there: gradients, the optimizer, the host.
 [[nodiscard]] Bubble measure_steady_bubble(const Program& program, const Timeline& timeline, Window window);
 // Breakdown from the passes of the busiest rank in the window. Other work on the critical path counts as
 // exposed, up to the idle time of that rank.

@@ -1,6 +1,7 @@
 // Measures of hand-made programs: bubble, critical path, breakdown.
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -22,6 +23,11 @@ class Drawing {
 
   Handle pass(ResourceId where, Duration time, Category category) { return task(where, time, category, 0); }
   Handle other(ResourceId where, Duration time, Category category) { return task(where, time, category, -1); }
+  Handle end_of_iteration(ResourceId where) {
+    return builder_.add_task(
+        where, Duration::zero(),
+        builder_.add_label({.name = std::string(kEndOfIteration), .stage = -1, .parts = {}}));
+  }
   void edge(Handle before, Handle after) { builder_.add_dependency(before, after); }
 
   Program build() { return std::move(builder_).build(); }
@@ -164,6 +170,43 @@ TEST(Breakdown, OfNothingIsNothing) {
 // System: 4 GPUs, 2 s an iteration of 8 samples of 1,000 tokens; 16 TFLOP of model work, 20 with recompute,
 // at a peak of 10 TFLOP/s. Expectations: 2 TFLOP/s a GPU, a fifth of the peak; a quarter of it with what is
 // recomputed.
+// System: three iterations of one rank and its neighbour, whose passes take 6 s of rank 0 and 4 s of rank 1; an
+// optimizer step of 2 s ends each.
+Program three_iterations() {
+  Drawing draw;
+  const ResourceId compute0 = draw.stream(0), compute1 = draw.stream(1), joint = draw.link(0);
+  std::optional<Drawing::Handle> before;
+  for (int i = 0; i < 3; ++i) {
+    draw.pass(compute0, 6s, Category::kForward);
+    const auto step0 = draw.other(compute0, 2s, Category::kOptimizer);
+    const auto pass1 = draw.pass(compute1, 4s, Category::kForward);
+    if (before) draw.edge(*before, pass1);
+    before = step0;
+    const auto step1 = draw.other(compute1, 2s, Category::kOptimizer);
+    const auto end = draw.end_of_iteration(joint);
+    draw.edge(step0, end);
+    draw.edge(step1, end);
+  }
+  return draw.build();
+}
+
+// The step of the busiest rank is no bubble: neither in the breakdown nor in the makespan.
+TEST(SteadyBubble, LeavesOutTheStep) {
+  const Program program = three_iterations();
+  const Timeline timeline = run(program);
+  const Window window = iteration_window(program, timeline);
+  EXPECT_EQ(window.length(), 8s);
+  const Bubble bubble = measure_steady_bubble(program, timeline, window);
+  EXPECT_EQ(bubble.ideal, 6s);
+  EXPECT_EQ(bubble.makespan, 6s);
+  EXPECT_EQ(bubble.span, 6s);
+  EXPECT_EQ(bubble.over_ideal, 0);
+  EXPECT_DOUBLE_EQ(bubble.fraction, 2.0 / 12);  // of rank 1
+  const auto breakdown = measure_steady_breakdown(program, timeline, window);
+  EXPECT_EQ(breakdown[static_cast<std::size_t>(Category::kOptimizer)], 2s);
+  EXPECT_EQ(breakdown[static_cast<std::size_t>(Category::kBubble)], 0s);
+}
+
 TEST(Rates, AreWorkOverTimeAndGpus) {
   Report report;
   report.gpus = 4;
