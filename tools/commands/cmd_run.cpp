@@ -76,8 +76,11 @@ int run_command(const Arguments& arguments, Session& session) {
   const bool views = wants_views(arguments);
   return for_each_scenario(arguments, session, [&](const Scenario& scenario, Session& own) {
     Simulation simulation = simulate_in_full(scenario, {.unfold = arguments.has("unfold")});
-    if (views) write_views(arguments, scenario, simulation);
     Report& report = simulation.report;
+    if (views) {
+      if (auto word = word_on_iterations(simulation)) report.warnings.push_back(*std::move(word));
+      write_views(arguments, scenario, simulation);
+    }
     const std::optional<Why> why = why_of(scenario, report, arguments, own.data);
     const bool must_fit = arguments.has("require-fit");
     std::vector<Diagnostic> reasons = reasons_against(scenario, report, must_fit);

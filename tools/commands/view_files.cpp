@@ -67,6 +67,14 @@ bool wants_views(const Arguments& arguments) {
   return wanted;
 }
 
+std::optional<std::string> word_on_iterations(const Simulation& simulation) {
+  const Window window = iteration_window(simulation.program, simulation.timeline);
+  if (window.length() == simulation.timeline.makespan) return std::nullopt;
+  return fmt::format(
+      "the files show all iterations that were simulated; the report is of the one from {} to {}",
+      human(window.begin), human(window.end));
+}
+
 void write_views(const Arguments& arguments, const Scenario& scenario, const Simulation& simulation) {
   const bool replace = arguments.has("force");
   if (const auto file = arguments.text("trace")) write_trace(*file, replace, simulation);
