@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/check.hpp"
+#include "base/text.hpp"
 #include "sim/schedule/shape.hpp"
 
 namespace stagecraft {
@@ -107,8 +108,8 @@ std::vector<Action> dual_order(Pairs order, int half, int depth, int each) {
 std::optional<ScheduleProblem> refuse_short(const PipelineShape& shape, const std::string& schedule) {
   const int least = 2 * shape.ranks;
   if (shape.micro_batches >= least) return std::nullopt;
-  return ScheduleProblem{.message = std::to_string(shape.micro_batches) + " micro-batches: " + schedule +
-                                    " needs twice its " + std::to_string(shape.ranks) + " ranks, " +
+  return ScheduleProblem{.message = counted(shape.micro_batches, "micro-batch") + ": " + schedule +
+                                    " needs twice its " + counted(shape.ranks, "rank") + ", " +
                                     std::to_string(least),
                          .hint = std::to_string(least) + " micro-batches would be legal"};
 }

@@ -149,8 +149,9 @@ class SweepCommand {
     if (finished_ == points_.size()) return "the sweep has no more points than the lines before";
     const std::string head = row_head(sweep_, points_[finished_]);
     if (!line.starts_with(head) || !line.ends_with('}'))
-      return fmt::format("is not the row of point {} of this sweep with its files as they are now",
-                         points_[finished_]);
+      return fmt::format(
+          "is not the row of point {} of this sweep with its files as they are now, or not of this --shard",
+          points_[finished_]);
     remember(line, head.size());
     last_finished_ = line;
     ++finished_;

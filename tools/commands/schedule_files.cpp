@@ -99,8 +99,8 @@ int schedule_check(const Words& words, const Arguments& arguments, Session& sess
   const std::vector<int> peaks = peak_in_flight(file->schedule);
   const auto worst = std::ranges::max_element(peaks);
   const std::string same = known_as(file->schedule);
-  session.out << fmt::format("{}: valid: {}; rank {} holds most, {} chunk activations{}\n", name,
-                             sizes_of(file->schedule), worst - peaks.begin(), *worst,
+  session.out << fmt::format("{}: valid: {}; rank {} holds most, {}{}\n", name, sizes_of(file->schedule),
+                             worst - peaks.begin(), counted(*worst, "chunk activation"),
                              same.empty() ? "" : "; the order of " + same);
   return kDone;
 }

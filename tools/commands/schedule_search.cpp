@@ -117,7 +117,9 @@ void print_text(const SearchRequest& request, const OrderSearchResult& result, P
   out << fmt::format("  best named    {}\n",
                      result.best_named.empty()
                          ? "none stays within the memory"
-                         : fmt::format("{}, {}", result.best_named, seconds(result.best_named_length)));
+                         : fmt::format("{}{}, {}", result.best_named,
+                                       request.costs.memory_limit == 0 ? "" : " within the memory",
+                                       seconds(result.best_named_length)));
   out << fmt::format(
       "  memory        at most {} a rank{}\n\n", counted(peak, "activation"),
       request.costs.memory_limit == 0 ? "" : fmt::format(" of {} allowed", request.costs.memory_limit));
