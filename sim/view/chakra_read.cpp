@@ -217,7 +217,7 @@ class ChakraReader {
         static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(kLongest).count());
     const std::uint64_t micros = node.micros.value_or(0);
     const std::int64_t size = node.attribute("comm_size");
-    const bool on_link = node.type == chakra::kSend && !node.micros && network_.link.count() > 0;
+    const bool on_link = node.type == chakra::kSend && micros == 0 && network_.link.count() > 0;
     const double link_s =
         on_link ? static_cast<double>(size) / network_.link.count() + to_seconds(network_.latency) : 0;
     if (micros > kMostMicros || link_s > to_seconds(kLongest)) {

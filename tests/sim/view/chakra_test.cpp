@@ -223,12 +223,6 @@ TEST(ChakraTraces, SendWhatThePassesOfFusedPairsSend) {
   }
 }
 
-// They say so, and a link is for those that do not say.
-TEST(ChakraTraces, OfMessagesThatTakeNoTimeTakeNoneOverALink) {
-  const Pipeline made = pipeline("1f1b", {.ranks = 4, .micro_batches = 8}, 1ms, Duration(0));
-  EXPECT_EQ(read_back(files_of(made), {.link = Bandwidth(1e9), .latency = 1ms}), made.timeline.makespan);
-}
-
 // Passes without a length stand behind those that they wait for.
 TEST(ChakraTraces, OfPassesThatTakeNoTimeAreWritten) {
   const Pipeline made = pipeline("1f1b", {.ranks = 4, .micro_batches = 8}, Duration(0), Duration(0));
