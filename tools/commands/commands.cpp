@@ -204,7 +204,7 @@ constexpr std::string_view kTopologyExamples[] = {
 constexpr OptionSpec kReplayOptions[] = {
     {.name = "link",
      .argument = "RATE",
-     .help = "of messages that do not say how long they take, for example 50GB/s"},
+     .help = "of messages without a time of their own, for example 50GB/s"},
     {.name = "latency", .argument = "TIME", .help = "of the same (default 0s)"}};
 constexpr std::string_view kReplayExamples[] = {
     "stagecraft replay tests/data/chakra/1f1b.0.et tests/data/chakra/1f1b.1.et --link "

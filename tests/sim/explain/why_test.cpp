@@ -101,7 +101,8 @@ TEST(Sensitivities, LatencyInANodeMovesThePointsOfCurves) {
   EXPECT_LT(*of(results, "latency inside a node").difference, 0.03);
 }
 
-// System: the same pipeline. Orders of two chunks cut its stages in two, and zb-v ends first: as `compare` has it.
+// System: the same pipeline. Orders of two chunks cut its stages in two; interleaved-zb and zb-v end first, as
+// `compare` has it.
 TEST(Why, NamesTheBoundTheLossAndTheBestChange) {
   const Why why = why_of("pipeline-4x8.yaml", {"schedule=gpipe"});
   EXPECT_EQ(why.bound_by, "backward");
@@ -113,10 +114,10 @@ TEST(Why, NamesTheBoundTheLossAndTheBestChange) {
   EXPECT_EQ(why.sentences[1],
             "9.00 ms of it, 27.3 %, is neither forward nor backward: most of that is the bubble (27.3 %).");
   ASSERT_TRUE(why.best);
-  EXPECT_EQ(why.best->words, "schedule=zb-v");
+  EXPECT_EQ(why.best->words, "schedule=interleaved-zb");
   EXPECT_EQ(why.best->iteration_time, 25500us);
   EXPECT_THAT(why.sentences[2],
-              EndsWith("schedule=zb-v would help most: 25.5 ms in place of 33.0 ms, 22.7 % less."));
+              EndsWith("schedule=interleaved-zb would help most: 25.5 ms in place of 33.0 ms, 22.7 % less."));
 }
 
 // Costs are of the one chunk that is said: another number of chunks would be another job.
