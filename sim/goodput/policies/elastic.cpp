@@ -39,7 +39,7 @@ Response ElasticDataParallel::on(const Incident& incident, const Machines& machi
     }
     case IncidentKind::kAdd: {
       const int before = count(State::kShort);
-      seat_nodes(machines, incident.time);
+      seat_nodes(machines, std::max(incident.time, ready()));
       return {.answer = count(State::kShort) < before ? Answer::kAtStepEnd : Answer::kNothing};
     }
     case IncidentKind::kSlow:
@@ -60,7 +60,7 @@ Response ElasticDataParallel::lose(const Incident& incident) {
     place = -1;
     replica->state = State::kShort;
   } else if (replica->state != State::kShort) {
-    *replica = {.state = State::kReloads, .reloaded = incident.time + spec_.reload};
+    *replica = {.state = State::kReloads, .reloaded = incident.time + spec_.reload, .begun = incident.time};
   }
   if (!trained || stopped_) return {};
   // A spare may take the place when the plan is made. Of failures detected together the time of the first
@@ -89,7 +89,7 @@ void ElasticDataParallel::seat_nodes(const Machines& machines, Duration from) {
     if (std::find(first, first + size, -1) != first + size) continue;
     Duration usable = from;
     std::for_each(first, first + size, [&](int node) { usable = std::max(usable, machines.due(node)); });
-    replicas_[r] = {.state = State::kReloads, .reloaded = usable + spec_.reload};
+    replicas_[r] = {.state = State::kReloads, .reloaded = usable + spec_.reload, .begun = usable};
   }
 }
 
@@ -110,14 +110,17 @@ void ElasticDataParallel::admit(Duration by) {
 Plan ElasticDataParallel::plan(const Situation& situation) {
   const Duration now = situation.now;
   const bool failed = situation.occasion == Occasion::kFailure;
+  if (!failed && !situation.corrupted && !stopped_ && now < ready()) return rest_of_stall(now);
+  planned_ = {};
+  planned_at_ = now;
   const Duration stall =
       failed ? std::max(Duration{}, spec_.stall - (detected_ - detected_from_)) : Duration{};
-  detected_from_ = detected_;
-  // Replicas that the stall has not restored reload after it.
+  // Replicas that reload since the failure, or still, do so after the stall.
   if (failed)
     for (Replica& replica : replicas_)
-      if (replica.state == State::kReloads && replica.reloaded > now)
+      if (replica.state == State::kReloads && (replica.reloaded > now || replica.begun >= detected_from_))
         replica.reloaded = std::max(replica.reloaded, now + stall + spec_.reload);
+  detected_from_ = detected_;
   seat_nodes(situation.machines, now + stall);
   if (!started_ || situation.corrupted || count(State::kTrains) == 0) return from_checkpoint(situation);
 
@@ -156,7 +159,21 @@ Plan ElasticDataParallel::from_checkpoint(const Situation& situation) {
   return train(std::move(plan), situation.now);
 }
 
-Plan ElasticDataParallel::train(Plan plan, Duration now) const {
+// A node has arrived in the stall, whose replica reloads after it: all else stays.
+Plan ElasticDataParallel::rest_of_stall(Duration now) {
+  Plan plan;
+  Duration elapsed = now - planned_at_;
+  for (Duration Plan::*part : {&Plan::wait, &Plan::reconfigure, &Plan::state_transfer}) {
+    const Duration over = std::min(elapsed, planned_.*part);
+    plan.*part = planned_.*part - over;
+    elapsed -= over;
+  }
+  return train(std::move(plan), now);
+}
+
+Plan ElasticDataParallel::train(Plan plan, Duration now) {
+  planned_ = plan;
+  planned_at_ = now;
   const int replicas = count(State::kTrains);
   const std::optional<ShapedStep> shape = spec_.shape(replicas * spec_.replica_nodes);
   SC_CHECK(shape.has_value(), "as many replicas as the policy allows can train");

@@ -48,23 +48,28 @@ class ElasticDataParallel : public Policy {
   struct Replica {
     State state = State::kShort;
     Duration reloaded{};
+    Duration begun{};  // of the reload: its nodes were up
   };
 
   [[nodiscard]] int count(State state) const;
   [[nodiscard]] Replica* replica_of(int node);  // null: none
   Response lose(const Incident& incident);
+  [[nodiscard]] Duration ready() const { return planned_at_ + planned_.stall(); }  // the stall ends, or has
   // Seats nodes in empty places. A replica that becomes whole reloads from `from` on.
   void seat_nodes(const Machines& machines, Duration from);
   [[nodiscard]] Duration reloaded_by(int replicas) const;
   void admit(Duration by);  // admits replicas that have reloaded by then
   [[nodiscard]] Plan from_checkpoint(const Situation& situation);
-  [[nodiscard]] Plan train(Plan plan, Duration now) const;
+  [[nodiscard]] Plan rest_of_stall(Duration now);
+  [[nodiscard]] Plan train(Plan plan, Duration now);
 
   ElasticSpec spec_;
   std::vector<int> nodes_;   // by place, -1: empty
   std::vector<int> places_;  // by node, -1: none
   std::vector<Replica> replicas_;
   Duration detected_from_{}, detected_{};  // the last failure in detection: its start, and its detection
+  Plan planned_;                           // the last, without its step
+  Duration planned_at_{};
   bool started_ = false, stopped_ = false;
 };
 

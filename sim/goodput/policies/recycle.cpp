@@ -78,7 +78,7 @@ Plan Recycle::restart(const Situation& situation) {
 
 Plan Recycle::resume(Plan plan, const Situation& situation) {
   const Duration stall = plan.stall();
-  if (stall > Duration{} || situation.occasion == Occasion::kStart) training_since_ = situation.now + stall;
+  training_since_ = situation.now + stall;
   StepPlan step{.duration = {}, .samples = spec_.samples, .nodes = {}};
   for (const int node : holder_)
     if (node >= 0) step.nodes.push_back(node);

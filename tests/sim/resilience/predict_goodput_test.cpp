@@ -910,8 +910,11 @@ TEST(PredictGoodput, MakesCheckpointsForMaintenanceThatComesTooSuddenly) {
 TEST(PredictGoodput, MakesFewerCheckpointsWhereOthersTrainOn) {
   FailureSpec spec = failing(2);
   const Duration restarted = predict_goodput(with(spec)).checkpoint.interval;
-  spec.policy = {
-      .kind = PolicyKind::kElastic, .min_replicas = 1, .stall = seconds(20), .rejoin = seconds(30)};
+  spec.policy = {.kind = PolicyKind::kElastic,
+                 .restart = {{1, seconds(60)}},
+                 .min_replicas = 1,
+                 .stall = seconds(20),
+                 .rejoin = seconds(30)};
   const GoodputReport optimal = predict_goodput(with(spec));
   EXPECT_GT(optimal.checkpoint.interval, 3 * restarted);
   spec.checkpoint.rule = IntervalRule::kTime;

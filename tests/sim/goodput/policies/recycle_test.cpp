@@ -69,6 +69,17 @@ TEST(Recycle, ANodeThatReturnsInTheStallRejoinsAfterOneStep) {
   EXPECT_EQ(account[Bucket::kDegraded], seconds(20));
 }
 
+TEST(Recycle, ANodeReturnsWhereReplanningTakesNoTime) {
+  // A step of 70 from 60; at 130 node 3 gets its state, 133; then 50.
+  RecycleSpec spec = three_by_two(RecycleForm::kUnoptimised);
+  spec.reconfigure = {};
+  Recycle policy(spec);
+  const Account account =
+      run_job(made::job(183, 50), made::history(6, {removal(60, 3), addition(100, 3)}), policy);
+  EXPECT_EQ(account.steps, 3);
+  EXPECT_EQ(account[Bucket::kDegraded], seconds(20));
+}
+
 TEST(Recycle, AProcessFaultRejoinsAtOnce) {
   // 60 + 5 + 3 = 68, and full steps again.
   const Account account = run(made::history(6, {fault(60, 3)}), 118);

@@ -210,6 +210,25 @@ TEST(Elastic, TheOthersGoOnWhileAReplicaReloads) {
   EXPECT_EQ(account.changes, 1);
 }
 
+// The same where the node is lost, and back at 28: what is left of the stall stays.
+TEST(Elastic, AnArrivalInTheStallDoesNotEndIt) {
+  ElasticDataParallel policy(elastic());
+  const Account account = run_job(job(95, 4), history(4, {removal(25, 1, 2), addition(28, 1)}), policy);
+  EXPECT_EQ(account.samples, 2 * 4 + 3 * 3 + 3 * 4);
+  EXPECT_EQ(in_seconds(account, Bucket::kReconfigure), 4 + 4);
+}
+
+// It reloads for 1 s after the stall, not while nobody knows: at 32. Three replicas to 41, rejoined at 45; steps of
+// four end at 55 and 65.
+TEST(Elastic, AReloadShorterThanTheDetectionIsMadeAfterTheStall) {
+  ElasticSpec spec = elastic();
+  spec.reload = seconds(1);
+  ElasticDataParallel policy(spec);
+  const Account account = run_job(job(65, 4), history(4, {fault(25, 1, 2)}), policy);
+  EXPECT_EQ(account.samples, 2 * 4 + 3 + 2 * 4);
+  EXPECT_EQ(in_seconds(account, Bucket::kReconfigure), 4 + 4);
+}
+
 TEST(Elastic, AReplicaReloadsWhenItsNodeIsBack) {
   // Back at 50, asked at the step end at 51; reloaded at 80; at the step end at 81 it rejoins: from 85.
   ElasticDataParallel policy(elastic());
