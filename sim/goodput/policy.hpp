@@ -15,6 +15,7 @@
 //   source  docs/resilience.md, section 1: detect → wait → reconfigure → state_transfer → first new step.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -86,6 +87,23 @@ struct Situation {
 enum class Undo : std::uint8_t {
   kNothing,       // committed steps stay
   kToCheckpoint,  // back to the last usable checkpoint; to the start where there is none
+};
+
+// The time before the first step of a plan, part by part.
+struct PlanStall {
+  Duration wait{}, reconfigure{}, state_transfer{};
+  [[nodiscard]] Duration total() const { return wait + reconfigure + state_transfer; }
+  // What is left of it.
+  [[nodiscard]] PlanStall after(Duration elapsed) const {
+    PlanStall rest = *this;
+    for (Duration PlanStall::*part :
+         {&PlanStall::wait, &PlanStall::reconfigure, &PlanStall::state_transfer}) {
+      const Duration gone = std::min(rest.*part, elapsed);
+      rest.*part -= gone;
+      elapsed -= gone;
+    }
+    return rest;
+  }
 };
 
 struct Plan {

@@ -111,8 +111,8 @@ Plan ElasticDataParallel::plan(const Situation& situation) {
   const Duration now = situation.now;
   const bool failed = situation.occasion == Occasion::kFailure;
   if (!failed && !situation.corrupted && !stopped_ && now < ready()) return rest_of_stall(now);
-  planned_ = {};
-  planned_at_ = now;
+  stall_ = {};
+  planned_ = now;
   const Duration stall =
       failed ? std::max(Duration{}, spec_.stall - (detected_ - detected_from_)) : Duration{};
   // Replicas that reload since the failure, or still, do so after the stall.
@@ -161,19 +161,14 @@ Plan ElasticDataParallel::from_checkpoint(const Situation& situation) {
 
 // A node has arrived in the stall, whose replica reloads after it: all else stays.
 Plan ElasticDataParallel::rest_of_stall(Duration now) {
-  Plan plan;
-  Duration elapsed = now - planned_at_;
-  for (Duration Plan::*part : {&Plan::wait, &Plan::reconfigure, &Plan::state_transfer}) {
-    const Duration over = std::min(elapsed, planned_.*part);
-    plan.*part = planned_.*part - over;
-    elapsed -= over;
-  }
-  return train(std::move(plan), now);
+  const PlanStall rest = stall_.after(now - planned_);
+  return train({.wait = rest.wait, .reconfigure = rest.reconfigure, .state_transfer = rest.state_transfer},
+               now);
 }
 
 Plan ElasticDataParallel::train(Plan plan, Duration now) {
-  planned_ = plan;
-  planned_at_ = now;
+  stall_ = {.wait = plan.wait, .reconfigure = plan.reconfigure, .state_transfer = plan.state_transfer};
+  planned_ = now;
   const int replicas = count(State::kTrains);
   const std::optional<ShapedStep> shape = spec_.shape(replicas * spec_.replica_nodes);
   SC_CHECK(shape.has_value(), "as many replicas as the policy allows can train");

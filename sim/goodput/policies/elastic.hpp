@@ -54,7 +54,7 @@ class ElasticDataParallel : public Policy {
   [[nodiscard]] int count(State state) const;
   [[nodiscard]] Replica* replica_of(int node);  // null: none
   Response lose(const Incident& incident);
-  [[nodiscard]] Duration ready() const { return planned_at_ + planned_.stall(); }  // the stall ends, or has
+  [[nodiscard]] Duration ready() const { return planned_ + stall_.total(); }  // the stall ends, or has
   // Seats nodes in empty places. A replica that becomes whole reloads from `from` on.
   void seat_nodes(const Machines& machines, Duration from);
   [[nodiscard]] Duration reloaded_by(int replicas) const;
@@ -68,8 +68,8 @@ class ElasticDataParallel : public Policy {
   std::vector<int> places_;  // by node, -1: none
   std::vector<Replica> replicas_;
   Duration detected_from_{}, detected_{};  // the last failure in detection: its start, and its detection
-  Plan planned_;                           // the last, without its step
-  Duration planned_at_{};
+  PlanStall stall_;                        // of the last plan
+  Duration planned_{};                     // when it was made
   bool started_ = false, stopped_ = false;
 };
 

@@ -12,13 +12,6 @@ bool contains(const std::vector<int>& nodes, int node) {
   return std::ranges::find(nodes, node) != nodes.end();
 }
 
-// Remainder of a stall after `elapsed`, part by part.
-Duration rest_of(Duration part, Duration& elapsed) {
-  const Duration gone = std::min(part, elapsed);
-  elapsed -= gone;
-  return part - gone;
-}
-
 }  // namespace
 
 bool OobleckPolicy::trains(int node) const {
@@ -153,7 +146,7 @@ Plan OobleckPolicy::restart(const Situation& situation, bool from_checkpoint) {
     if (layout.pipelines.empty()) continue;
     Change change = change_to(std::move(layout), situation);
     change.from_checkpoint = started_ && (change.from_checkpoint || from_checkpoint);
-    Stall stall{.wait = due - situation.now};
+    PlanStall stall{.wait = due - situation.now};
     if (started_) {
       stall.reconfigure = spec_.reconfigure;
       stall.state_transfer = change.from_checkpoint ? situation.load : change.copy;
@@ -179,7 +172,7 @@ Plan OobleckPolicy::after_loss(const Situation& situation, const std::vector<int
         planner_.ask([&](OobleckPlanner& planner) { return planner.compose(here, layout_); }), situation);
     if (pays(change, anew, anew.copy - change.copy)) change = std::move(anew);
   }
-  const Stall stall{.reconfigure = spec_.reconfigure, .state_transfer = change.copy};
+  const PlanStall stall{.reconfigure = spec_.reconfigure, .state_transfer = change.copy};
   return take(std::move(change), stall, situation);
 }
 
@@ -191,7 +184,7 @@ Plan OobleckPolicy::at_step_end(const Situation& situation) {
     return planner.compose(usable(situation, situation.now), layout_);
   }),
                           situation);
-  const Stall stall{.reconfigure = spec_.reconfigure, .state_transfer = anew.copy};
+  const PlanStall stall{.reconfigure = spec_.reconfigure, .state_transfer = anew.copy};
   if (!pays(stay, anew, stall.total())) return go_on(situation);
   return take(std::move(anew), stall, situation);
 }
@@ -199,15 +192,10 @@ Plan OobleckPolicy::at_step_end(const Situation& situation) {
 // Continues with the same pipelines, after the rest of the stall.
 Plan OobleckPolicy::go_on(const Situation& situation) {
   Change same{.layout = layout_, .step = step_of(layout_, situation.machines)};
-  Duration elapsed = situation.now - planned_;
-  Stall rest;
-  rest.wait = rest_of(stall_.wait, elapsed);
-  rest.reconfigure = rest_of(stall_.reconfigure, elapsed);
-  rest.state_transfer = rest_of(stall_.state_transfer, elapsed);
-  return take(std::move(same), rest, situation);
+  return take(std::move(same), stall_.after(situation.now - planned_), situation);
 }
 
-Plan OobleckPolicy::take(Change change, Stall stall, const Situation& situation) {
+Plan OobleckPolicy::take(Change change, PlanStall stall, const Situation& situation) {
   layout_ = std::move(change.layout);
   step_ = change.step;
   stall_ = stall;

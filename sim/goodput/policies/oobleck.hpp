@@ -69,10 +69,6 @@ class OobleckPolicy : public Policy {
     NodeLayers layers;
     int life = 0;
   };
-  struct Stall {
-    Duration wait{}, reconfigure{}, state_transfer{};
-    [[nodiscard]] Duration total() const { return wait + reconfigure + state_transfer; }
-  };
   // A layout, and the cost of the change to it.
   struct Change {
     OobleckLayout layout = {};
@@ -98,7 +94,7 @@ class OobleckPolicy : public Policy {
   [[nodiscard]] Plan after_loss(const Situation& situation, const std::vector<int>& lost);
   [[nodiscard]] Plan at_step_end(const Situation& situation);
   [[nodiscard]] Plan go_on(const Situation& situation);
-  [[nodiscard]] Plan take(Change change, Stall stall, const Situation& situation);
+  [[nodiscard]] Plan take(Change change, PlanStall stall, const Situation& situation);
   [[nodiscard]] Plan stop(Undo undo);
   [[nodiscard]] std::optional<Duration> next_review(const Situation& situation) const;
 
@@ -109,7 +105,7 @@ class OobleckPolicy : public Policy {
   std::vector<int> lives_;           // [node], when the layout was made
   std::vector<Holder> holders_;      // layers of each node, as of the last training
   std::map<int, Duration> leaving_;  // announced removals
-  Stall stall_;
+  PlanStall stall_;
   Duration planned_{};       // start of the stall
   Duration ready_{};         // end of the stall
   Duration step_{};          // step of the current plan
