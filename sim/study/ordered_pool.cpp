@@ -64,8 +64,8 @@ void OrderedPool::run(std::span<const std::size_t> jobs) const {
     while (const std::optional<std::size_t> at = desk.take()) desk.put(*at, work(jobs[*at]));
   };
   std::vector<std::jthread> pool;
-  struct
-      Release {  // also when accept() throws or a thread cannot be made, so that workers do not wait forever
+  // Also when accept() throws or a thread cannot be made, so that workers do not wait forever.
+  struct Release {
     Desk& desk;
     ~Release() { desk.stop(); }
   } const release{desk};
