@@ -779,6 +779,9 @@ class Answers(Case):
                    "parallelism: {tensor: 4, pipeline: 4, data: 1}\ntraining: {global_batch_size: 8}\n")
         run = ["run", "job.yaml", "--quiet", "--chakra", "trace", "--set", "model.tied_embeddings=false"]
         self.assertEqual(DONE, stagecraft(*run, cwd=self.folder).returncode)
+        # Ranks that step when they have heard the norm of those before them, one number.
+        own_step = [*run, "--force", "--set", "schedule={name: 1f1b, global_step: false}"]
+        self.assertEqual(DONE, stagecraft(*own_step, cwd=self.folder).returncode)
         for change, hint in (("network=flow", "--set network=closed-form"),
                              ("overlap.pipeline=false", "--set overlap.pipeline=true"),
                              ("model.tied_embeddings=true", "--set model.tied_embeddings=false"),
