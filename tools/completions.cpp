@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include "base/text.hpp"
+#include "sim/scenario/load_software.hpp"
+#include "sim/scenario/preset.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/commands/schedule_lab.hpp"
 
@@ -211,16 +213,17 @@ constexpr Completion kCompletions[] = {{.shell = "bash", .script = bash_script},
 }  // namespace
 
 InstalledNames installed_names(const DataDirectory& data) {
-  InstalledNames installed{.scenarios = data.names("scenarios"), .settings = {}};
+  const auto names_of = [&](PresetKind kind) { return data.names(std::string(kind.folder)); };
+  InstalledNames installed{.scenarios = names_of(kScenarioPreset), .settings = {}};
   const auto add = [&](std::string_view key, const std::vector<std::string>& names) {
     for (const std::string& name : names) installed.settings.push_back(fmt::format("{}={}", key, name));
   };
-  add("model", data.names("scenarios/models"));
-  add("cluster.node", data.names("scenarios/nodes"));
-  add("cluster.fabric", data.names("scenarios/fabrics"));
-  add("profile", data.names("calibrate/profiles"));
+  add("model", names_of(kModelPreset));
+  add("cluster.node", names_of(kNodePreset));
+  add("cluster.fabric", names_of(kFabricPreset));
+  add("profile", names_of(kProfilePreset));
   add("schedule", schedule_names());
-  add("options.software", data.names("scenarios/software"));
+  add("options.software", names_of(kSoftwarePreset));
   return installed;
 }
 

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 #include <variant>
@@ -62,7 +63,7 @@ bool more_memory_bandwidth(Scenario& scenario) {
 bool more_nvlink(Scenario& scenario) {
   bool some = false;
   each_cluster(scenario, [&](ClusterSpec& cluster) {
-    for (const NodeGroup& group : cluster.groups) some = some || group.node.nvlink > Bandwidth(0);
+    some = some || has_nvlink(cluster);
     scale_nvlink(cluster, kMore);
   });
   return some;
@@ -179,6 +180,11 @@ std::optional<std::int64_t> next_batch(const Scenario& scenario) {
 }
 
 }  // namespace
+
+bool has_nvlink(const ClusterSpec& cluster) {
+  return std::ranges::any_of(cluster.groups,
+                             [](const NodeGroup& group) { return group.node.nvlink > Bandwidth(0); });
+}
 
 std::vector<Sensitivity> sensitivities(const Scenario& scenario, const std::string& path,
                                        const Amount& base) {

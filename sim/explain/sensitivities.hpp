@@ -23,4 +23,7 @@ struct Sensitivity {
 [[nodiscard]] std::vector<Sensitivity> sensitivities(const Scenario& scenario, const std::string& path,
                                                      const Amount& base);
 
+// On any of its nodes.
+[[nodiscard]] bool has_nvlink(const ClusterSpec& cluster);
+
 }  // namespace stagecraft

@@ -9,6 +9,7 @@
 
 #include "base/text.hpp"
 #include "sim/explain/memory_what_ifs.hpp"
+#include "sim/explain/sensitivities.hpp"
 #include "sim/simulate.hpp"
 
 namespace stagecraft {
@@ -227,8 +228,7 @@ TriedChange doubled(const char* words, const Scenario& scenario, void (*scale)(C
 std::vector<TriedChange> hardware(const Scenario& scenario) {
   std::vector<TriedChange> changes;
   if (!scenario.cluster || !scenario.profile) return changes;
-  if (std::ranges::any_of(scenario.cluster->groups,
-                          [](const NodeGroup& group) { return group.node.nvlink > Bandwidth(0); }))
+  if (has_nvlink(*scenario.cluster))
     changes.push_back(doubled("twice the NVLink bandwidth", scenario, &scale_nvlink));
   if (scenario.cluster->server_count() > 1)
     changes.push_back(doubled("twice the NIC bandwidth", scenario, &scale_network));

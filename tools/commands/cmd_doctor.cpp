@@ -6,6 +6,8 @@
 #include "base/json.hpp"
 #include "base/text.hpp"
 #include "calibrate/profile/hardware_profile.hpp"
+#include "sim/scenario/load_software.hpp"
+#include "sim/scenario/preset.hpp"
 #include "tools/command_line/scenarios.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/commands/schedule_lab.hpp"
@@ -21,23 +23,21 @@ constexpr std::string_view kCompiler = "g++ " __VERSION__;
 
 struct Found {
   std::string_view what;
-  std::string_view folder;
   std::vector<std::string> names;
 };
 
-std::vector<std::string> names_in(const Session& session, const char* folder) {
-  return session.no_data ? std::vector<std::string>() : session.data.names(folder);
+std::vector<std::string> names_of(const Session& session, PresetKind kind) {
+  return session.no_data ? std::vector<std::string>() : session.data.names(std::string(kind.folder));
 }
 
 std::vector<Found> installed(const Session& session) {
   std::vector<Found> all;
-  for (const auto& [what, folder] : {std::pair{"scenarios", "scenarios"},
-                                     {"models", "scenarios/models"},
-                                     {"nodes", "scenarios/nodes"},
-                                     {"fabrics", "scenarios/fabrics"},
-                                     {"software", "scenarios/software"}}) {
-    all.push_back({what, folder, names_in(session, folder)});
-  }
+  for (const auto& [what, kind] : {std::pair{"scenarios", kScenarioPreset},
+                                   {"models", kModelPreset},
+                                   {"nodes", kNodePreset},
+                                   {"fabrics", kFabricPreset},
+                                   {"software", kSoftwarePreset}})
+    all.push_back({what, names_of(session, kind)});
   return all;
 }
 
@@ -91,8 +91,8 @@ int doctor_command(const Arguments& arguments, Session& session) {
   Diagnostics diagnostics;
   if (session.no_data) diagnostics.error(*session.no_data);
   std::vector<HardwareProfile> profiles;
-  for (const std::string& name : names_in(session, "calibrate/profiles")) {
-    const auto file = session.data.root / "calibrate/profiles" / (name + ".yaml");
+  for (const std::string& name : names_of(session, kProfilePreset)) {
+    const auto file = session.data.root / kProfilePreset.folder / (name + ".yaml");
     if (std::optional<HardwareProfile> profile = load_profile(file, diagnostics))
       profiles.push_back(*std::move(profile));
   }
