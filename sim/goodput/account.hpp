@@ -89,7 +89,8 @@ struct Account {
   std::int64_t samples = 0;       // committed at the horizon
   std::int64_t steps = 0;         // committed at the horizon
   std::int64_t undone_steps = 0;  // committed once, then undone
-  std::int64_t went_back = 0;     // times that finished steps were undone
+  // Times that finished steps were undone and only a checkpoint in storage, or the start, was left.
+  std::int64_t went_back = 0;
   // Incidents that stopped the job, at once or at a step end. An incident during the detection of another
   // does not count, and several behind one stop count once.
   std::int64_t failures = 0;

@@ -88,7 +88,8 @@ CheckpointStore::Source CheckpointStore::source(const Machines& machines,
   Source best;
   if (stored != stored_.rend()) best = {.progress = *stored, .load = how_->load};
   if (!in_memory(how_) || !fits(usable_) || !memory_survives(machines)) return best;
-  const Source memory = {.progress = usable_, .load = how_->copy_load};
+  best.only_storage = false;
+  const Source memory = {.progress = usable_, .load = how_->copy_load, .only_storage = false};
   const auto behind = [](const Source& from) { return from.load - from.progress.trained; };
   return behind(memory) <= behind(best) ? memory : best;
 }

@@ -40,6 +40,7 @@ class CheckpointStore {
   struct Source {
     Progress progress;
     Duration load{};
+    bool only_storage = true;  // no copy in host memories is of use
   };
 
   // keep_all: of the checkpoints in storage.

@@ -512,7 +512,7 @@ void Job::go_back(const CheckpointStore::Source& source) {
   account_[Bucket::kLostWork] += undone;
   if (down_since_) account_.causes[static_cast<std::size_t>(cause_)].lost_work += undone;
   account_.undone_steps += progress_.steps - source.progress.steps;
-  if (undone > Duration::zero()) ++account_.went_back;
+  if (undone > Duration::zero() && source.only_storage) ++account_.went_back;
   progress_ = source.progress;
   store_.went_back(source.progress, corrupted_since_);
   persist_end_ = kNever;

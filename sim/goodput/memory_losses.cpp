@@ -7,10 +7,8 @@
 #include <vector>
 
 #include "base/check.hpp"
-#include "sim/goodput/checkpoint_store.hpp"
 #include "sim/goodput/closed_forms.hpp"
 #include "sim/goodput/expected_failures.hpp"
-#include "sim/goodput/history.hpp"
 #include "sim/goodput/log_gamma.hpp"
 #include "sim/goodput/processes/cluster_failures.hpp"
 
@@ -64,54 +62,6 @@ double burst_losses(const BurstFailures& law, double bursts, int nodes, int m) {
   return bursts * sum / (of_whole + of_rest);
 }
 
-// Stalls of a history in which memory is gone.
-class LossesInHistory {
- public:
-  LossesInHistory(const FailureSpec& spec, int nodes, const HostCopies& how)
-      : history_(history_of(spec, nodes, 0, 0)),
-        how_(how),
-        horizon_(spec.horizon),
-        lost_(static_cast<std::size_t>(nodes)) {}
-
-  double per_second() {
-    int up = history_.all_up_at_start ? history_.nodes : 0;
-    bool trains = history_.all_up_at_start;
-    for (const Incident& incident : history_.incidents) {
-      if (incident.time >= end_) finish();
-      const bool added = incident.kind == IncidentKind::kAdd;
-      if (!added && incident.kind != IncidentKind::kRemove) continue;
-      up += added ? 1 : -1;
-      const bool at_start = incident.time == Duration::zero();
-      if (at_start && how_.waits) trains = false;
-      trains = trains || up == history_.nodes;
-      if (!trains || at_start) continue;  // not yet
-      if (!added) lost_[static_cast<std::size_t>(incident.node)] = true, any_ = true;
-      if (how_.waits && up < history_.nodes)
-        end_ = Duration::max();
-      else if (!added || end_ == Duration::max())
-        end_ = incident.time + incident.detect + how_.stall;
-    }
-    finish();
-    return losses_ / to_seconds(horizon_);
-  }
-
- private:
-  void finish() {
-    if (any_ && !recoverable_from_memory(lost_, how_.copies)) ++losses_;
-    if (any_) lost_.assign(lost_.size(), false);
-    any_ = false;
-    end_ = Duration::max();
-  }
-
-  History history_;
-  HostCopies how_;
-  Duration horizon_;
-  std::vector<bool> lost_;  // places lost in this stall
-  bool any_ = false;
-  Duration end_ = Duration::max();  // end of this stall
-  double losses_ = 0;
-};
-
 }  // namespace
 
 double memory_losses_per_second(const FailureSpec& spec, int nodes, const HostCopies& how) {
@@ -125,9 +75,7 @@ double memory_losses_per_second(const FailureSpec& spec, int nodes, const HostCo
       losses += corruption->discovery > Duration::zero() ? failures : 0;
     } else if (std::holds_alternative<TraceReplay>(process.law) ||
                std::holds_alternative<HourlySpot>(process.law)) {
-      FailureSpec only = spec;
-      only.processes = {process};
-      losses += LossesInHistory(only, nodes, how).per_second();
+      losses += failures;
     } else {
       const NodeLosses of_nodes = node_losses(spec, process);
       const double rate = failures * of_nodes.share;

@@ -5,7 +5,7 @@
 //   alone    nodes that are lost one by one: N λ q^(m-1), where q = 1 - e^(-λ t) is the share of time that a
 //            place is empty for t, detection and `stall`.
 //   bursts   what a burst leaves of the groups of its domain, all sets of so many nodes equally likely.
-//   trace    stalls in which a group is gone, counted in a replay; the spot market, in one draw of it.
+//   trace    all that a trace and the spot market take away: how many of these memory survives is counted.
 //   wrong    silent corruption, where it is not found at once: the copies are newer than its onset.
 //   without  the ring that the last group is, and domains that cut a group: groups of their own.
 #pragma once
@@ -21,7 +21,7 @@ struct HostCopies {
   bool waits = false;  // does it wait for the repair of a lost node before that?
 };
 
-// A second, when all `nodes` are up; at most failures_per_second.
+// A second, when all `nodes` are up and every loss stops the job for `stall`; at most failures_per_second.
 [[nodiscard]] double memory_losses_per_second(const FailureSpec& spec, int nodes, const HostCopies& how);
 
 }  // namespace stagecraft

@@ -41,28 +41,33 @@ bool has_maintenance(const FailureSpec& spec) {
   });
 }
 
-// Does every failure of the job send it back to a checkpoint, and is their rate a formula? Where others train
-// on, or some failures are announced or recorded, how often it goes back is counted.
+// Does every failure of the job send it back to a checkpoint, and is the rate of those that need storage a
+// formula? Where others train on, where the job waits for nodes that memory has lost, and where some failures
+// are announced or recorded, how often it goes back is counted.
 bool goes_back_by_formula(const FailureSpec& spec) {
   const PolicySpec& policy = spec.policy;
-  const bool always = policy.kind == PolicyKind::kCheckpointRestart || policy.kind == PolicyKind::kVaruna ||
-                      policy.kind == PolicyKind::kNone ||
-                      (policy.kind == PolicyKind::kHotSpares && policy.state == StateSource::kCheckpoint);
+  const bool always =
+      policy.kind == PolicyKind::kCheckpointRestart || policy.kind == PolicyKind::kVaruna ||
+      policy.kind == PolicyKind::kNone ||
+      (policy.kind == PolicyKind::kHotSpares && policy.state == StateSource::kCheckpoint && !in_memory(spec));
   return always && !has_maintenance(spec) &&
-         std::ranges::none_of(spec.processes, [](const FailureProcess& process) {
+         std::ranges::none_of(spec.processes, [&](const FailureProcess& process) {
            return std::holds_alternative<TraceReplay>(process.law) ||
+                  (in_memory(spec) && std::holds_alternative<HourlySpot>(process.law)) ||
                   std::holds_alternative<WeibullNodeFailures>(process.law) ||
                   std::holds_alternative<WeibullClusterFailures>(process.law) || has_lemons(process);
          });
 }
 
-// Losses of work a second of training: half a one more than was seen, since none seen is not none.
-double losses_per_second(const GoodputResult& result) {
+// Losses of work a second of training: half a one more than was seen, since none seen is not none; nor is it
+// more than the formula has.
+double losses_per_second(const GoodputResult& result, double by_formula) {
   double training = 0;
   for (const Bucket bucket : {Bucket::kProductive, Bucket::kDegraded, Bucket::kLostWork, Bucket::kCheckpoint})
     training += result.buckets_s[static_cast<std::size_t>(bucket)];
   const double losses = result.went_back + 0.5 / result.repeats;
-  return losses / std::max(training, 0.01 * to_seconds(result.horizon));
+  const double counted = losses / std::max(training, 0.01 * to_seconds(result.horizon));
+  return result.went_back == 0 && by_formula > 0 ? std::min(counted, by_formula) : counted;
 }
 
 // Failures after which the job needs its checkpoint in storage, by formula.
@@ -173,8 +178,7 @@ GoodputRun run_goodput(GoodputJob& job, const FailureSpec& spec, const GoodputRu
   make_checkpoints(job, checkpoint, by_formula, ran);
 
   const bool never = by_formula == 0 && !has_maintenance(spec);
-  const bool counts =
-      ran.checkpointing && !ran.setup.replay && !in_memory(spec) && !never && !goes_back_by_formula(spec);
+  const bool counts = ran.checkpointing && !ran.setup.replay && !never && !goes_back_by_formula(spec);
   const bool given = checkpoint.rule == IntervalRule::kTime || checkpoint.rule == IntervalRule::kSteps;
   if (counts && !given) {
     constexpr int kPilots = 2, kPilotRepeats = 8;
@@ -182,10 +186,10 @@ GoodputRun run_goodput(GoodputJob& job, const FailureSpec& spec, const GoodputRu
     pilot.repeats = std::min(request.repeats, kPilotRepeats);
     pilot.timeline = false;
     for (int i = 0; i < kPilots; ++i)
-      make_checkpoints(job, checkpoint, losses_per_second(repeated(job, spec, ran, pilot)), ran);
+      make_checkpoints(job, checkpoint, losses_per_second(repeated(job, spec, ran, pilot), by_formula), ran);
   }
   ran.result = repeated(job, spec, ran, request);
-  if (counts && given) ran.failures_per_s = losses_per_second(ran.result);
+  if (counts && given) ran.failures_per_s = losses_per_second(ran.result, by_formula);
   return ran;
 }
 

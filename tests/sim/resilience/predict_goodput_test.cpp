@@ -458,6 +458,21 @@ TEST(PredictGoodput, KeepsInStorageWhatMemoryLoses) {
   EXPECT_EQ(report.checkpoint.interval, *report.advice.interval);
 }
 
+// System: the same with a pool of no spares, whose repairs take 12 h: the second of a pair goes within them once in
+//         1 / (1 - e^(-0.25 / 2)) failures, of which there is one a day of training.
+TEST(PredictGoodput, KeepsInStorageWhatMemoryLosesWhileThePoolIsEmpty) {
+  FailureSpec spec = failing(0.25);
+  spec.processes[0].causes[0].severity = FailureSeverity::kNode;
+  spec.repair = {.kind = RepairKind::kConstant, .time = hours(12)};
+  spec.policy.kind = PolicyKind::kHotSpares;
+  spec.policy.spares = 0;
+  spec.checkpoint.mode = CheckpointMode::kInMemory;
+  const GoodputReport report = predict_goodput(with(spec));
+  const double best = optimal_interval(10, 86'400 / -std::expm1(-0.25 / 2));
+  EXPECT_GT(to_seconds(report.checkpoint.interval), 0.7 * best);
+  EXPECT_LT(to_seconds(report.checkpoint.interval), 1.4 * best);
+}
+
 // System: a spot market that has no node for the job.
 TEST(PredictGoodput, TrainsNothingWhereNoNodeIsThere) {
   for (const char* policy : {"checkpoint-restart", "none"}) {
