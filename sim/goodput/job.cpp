@@ -73,7 +73,7 @@ class Job {
   void hang();
   void blame(const Incident& incident);
   void count_failure(const Incident& incident);
-  void ask_soon(Answer answer);
+  void ask_soon(const Response& response);
 
   // Transitions of the job.
   void leave_state();
@@ -140,8 +140,8 @@ class Job {
   // Announced, by time: a checkpoint is to be usable before each that hits the job.
   std::vector<Removal> removals_;
 
-  // Asked for at the next step end.
-  bool plan_soon_ = false, checkpoint_soon_ = false;
+  bool plan_soon_ = false;             // asked for at the next step end
+  Duration checkpoint_from_ = kNever;  // then at the next step end, with a plan behind it
 
   // Lost nodes that the job goes on without, and the time from which it knows.
   Duration known_at_{};
@@ -305,7 +305,7 @@ void Job::hear(const Incident& incident) {
       return halt(incident, response);
     case Answer::kAtStepEnd:
     case Answer::kCheckpointAndPlan:
-      ask_soon(response.answer);
+      ask_soon(response);
       [[fallthrough]];
     case Answer::kSlowDown:
       if (response.factor) policy_factor_ = *response.factor;
@@ -333,7 +333,8 @@ void Job::halt(const Incident& incident, const Response& response) {
   account_[Bucket::kLostWork] += spent_;
   spent_ = {};
   persist_end_ = kNever;
-  plan_soon_ = checkpoint_soon_ = false;
+  plan_soon_ = false;
+  checkpoint_from_ = kNever;
   enter(State::kDetecting, now_ + response.detect.value_or(incident.detect));
 }
 
@@ -366,16 +367,19 @@ void Job::count_failure(const Incident& incident) {
   borne_ = nullptr;
 }
 
-void Job::ask_soon(Answer answer) {
+void Job::ask_soon(const Response& response) {
   if (state_ == State::kDetecting) return;
   const bool stands = state_ == State::kChanging || state_ == State::kStopped;  // nothing to checkpoint
-  (answer == Answer::kAtStepEnd || stands ? plan_soon_ : checkpoint_soon_) = true;
+  if (response.answer == Answer::kAtStepEnd || stands)
+    plan_soon_ = true;
+  else
+    checkpoint_from_ = std::min(checkpoint_from_, response.not_before);
 }
 
 void Job::at_step_end() {
   std::erase_if(removals_, [&](const Removal& removal) { return removal.due <= now_; });
-  if (checkpoint_soon_) {
-    checkpoint_soon_ = false;
+  if (now_ >= checkpoint_from_) {
+    checkpoint_from_ = kNever;
     return spec_.checkpointing ? begin_checkpoint(Then::kPlan) : make_plan(Occasion::kCheckpointed);
   }
   if (plan_soon_) return make_plan(Occasion::kStepEnd);
@@ -407,10 +411,10 @@ bool Job::room_before_removal() const {
 }
 
 std::int64_t Job::steps_to_action(Duration first_end) const {
-  if (plan_soon_ || checkpoint_soon_) return 1;
+  if (plan_soon_) return 1;
   std::int64_t steps = kUnlimited;
-  if (review_at_ != kNever)
-    steps = review_at_ <= first_end ? 1 : 1 + (review_at_ - first_end + whole_ - Duration(1)) / whole_;
+  if (const Duration next = std::min(review_at_, checkpoint_from_); next != kNever)
+    steps = next <= first_end ? 1 : 1 + (next - first_end + whole_ - Duration(1)) / whole_;
   if (!spec_.checkpointing) return steps;
   if (const std::optional<Duration> removal = next_removal()) {
     const Duration last_start = *removal - spec_.checkpointing->on_demand() - Duration(1);
@@ -479,7 +483,8 @@ void Job::make_plan(Occasion occasion) {
   const bool stops = !plan.step || plan.stall() > Duration::zero() || state_ == State::kHanging;
   if (stops && borne_ != nullptr) count_failure(*borne_);
   if (plan.undo == Undo::kToCheckpoint || corrupted_since_) go_back(source);
-  plan_soon_ = checkpoint_soon_ = false;
+  plan_soon_ = false;
+  checkpoint_from_ = kNever;
   known_at_ = {};
   if (occasion != Occasion::kStart && !down_since_) ++account_.changes;
   for (Duration& trained : trained_until_) trained = std::min(trained, progress_.at);

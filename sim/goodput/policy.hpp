@@ -50,7 +50,9 @@ enum class Answer : std::uint8_t {
   // Of kAnnounced: take a checkpoint that is usable just before `due`, if uses(node) then, and wait for the
   // removal. A checkpoint that does not fit is not taken in time.
   kCheckpoint,
-  kCheckpointAndPlan,  // a checkpoint at the end of the step in flight, then plan(kCheckpointed)
+  // A checkpoint at the end of the step in flight, or of the first one at `not_before`, then plan(kCheckpointed).
+  // While stalled or stopped: plan(kStepEnd) at once.
+  kCheckpointAndPlan,
 };
 
 struct Response {
@@ -62,6 +64,8 @@ struct Response {
   // With kSlowDown, kAtStepEnd and kCheckpointAndPlan: factor on steps until the next plan. It replaces the
   // factor before it.
   std::optional<double> factor = {};
+  // With kCheckpointAndPlan: the job trains on until then.
+  Duration not_before{};
 };
 
 enum class Occasion : std::uint8_t {

@@ -71,16 +71,18 @@ double losses_per_second(const GoodputResult& result, double by_formula) {
 }
 
 // Failures after which the job needs its checkpoint in storage, by formula.
-double failures_for_storage(const GoodputJob& job, const FailureSpec& spec, int nodes) {
+double failures_for_storage(const GoodputJob& job, const FailureSpec& spec, const GoodputSetup& setup) {
+  const int nodes = setup.nodes - setup.spares;
   if (!in_memory(spec)) return failures_per_second(spec, nodes);
   const PolicySpec& policy = spec.policy;
-  const Duration restart =
-      policy.kind == PolicyKind::kHotSpares ? policy.swap : restart_time(policy.restart, job.plan().gpus());
+  const bool swaps = policy.kind == PolicyKind::kHotSpares;
+  const bool waits =
+      swaps ? setup.spares == 0
+            : policy.kind == PolicyKind::kCheckpointRestart && policy.lost == LostNode::kWaitedFor;
+  const Duration restart = swaps ? policy.swap : restart_time(policy.restart, job.plan().gpus());
   return memory_losses_per_second(
       spec, nodes,
-      {.copies = spec.checkpoint.copies,
-       .stall = restart + peer_transfer(job.costs),
-       .waits = policy.kind == PolicyKind::kCheckpointRestart && policy.lost == LostNode::kWaitedFor});
+      {.copies = spec.checkpoint.copies, .stall = restart + peer_transfer(job.costs), .waits = waits});
 }
 
 // A slow link lengthens steps by the simulated effect, not by its own factor.
@@ -174,7 +176,7 @@ GoodputRun run_goodput(GoodputJob& job, const FailureSpec& spec, const GoodputRu
                  .failures_per_s = {},
                  .result = {}};
   const CheckpointSpec checkpoint = checkpoints_asked(spec, ran.setup);
-  const double by_formula = failures_for_storage(job, spec, ran.setup.nodes - ran.setup.spares);
+  const double by_formula = failures_for_storage(job, spec, ran.setup);
   make_checkpoints(job, checkpoint, by_formula, ran);
 
   const bool never = by_formula == 0 && !has_maintenance(spec);

@@ -48,7 +48,7 @@ Response CheckpointRestart::on(const Incident& incident, const Machines& machine
   if (!shape) return {};
   if (!shape_) return {.answer = Answer::kAtStepEnd};
   const bool better = shape->nodes != shape_->nodes && rate_of(*shape) > rate_of(*shape_) && pays(*shape);
-  return {.answer = better ? Answer::kCheckpointAndPlan : Answer::kNothing};
+  return {.answer = better ? Answer::kCheckpointAndPlan : Answer::kNothing, .not_before = incident.due};
 }
 
 StepPlan CheckpointRestart::step() const {
@@ -62,8 +62,11 @@ Plan CheckpointRestart::plan(const Situation& situation) {
     seats_.fill(shape_->nodes, machines);  // a place is taken again, and the job goes on
     return {.step = step()};
   }
+  const std::optional<ShapedStep> best = best_shape(machines.up_count());
+  if (situation.occasion == Occasion::kCheckpointed && best == shape_)
+    return {.step = step()};  // it has left
   Plan plan = {.undo = started_ ? Undo::kToCheckpoint : Undo::kNothing};
-  shape_ = best_shape(machines.up_count());
+  shape_ = best;
   if (!shape_) {
     seats_.clear();
     return plan;

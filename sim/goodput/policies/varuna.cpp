@@ -1,6 +1,7 @@
 #include "sim/goodput/policies/varuna.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.hpp"
 #include "sim/goodput/restart_time.hpp"
@@ -27,7 +28,9 @@ Response Varuna::on(const Incident& incident, const Machines& machines) {
       const auto shape = best(staying(machines));
       if (!shape) return {};
       if (!shape_) return {.answer = Answer::kAtStepEnd};
-      return {.answer = rate_of(*shape) > rate_of(*shape_) ? Answer::kCheckpointAndPlan : Answer::kNothing};
+      if (rate_of(*shape) <= rate_of(*shape_)) return {};
+      // It is created while the job restarts.
+      return {.answer = Answer::kCheckpointAndPlan, .not_before = incident.due - restart(*shape)};
     }
     case IncidentKind::kSlow:
     case IncidentKind::kNormal:
@@ -53,20 +56,22 @@ Plan Varuna::plan(const Situation& situation) {
   const bool saved = situation.occasion == Occasion::kCheckpointed || (saved_ && !unsaved_);
   Plan plan{.undo = started_ && !saved ? Undo::kToCheckpoint : Undo::kNothing};
   nodes_ = staying(machines);
-  shape_ = best(nodes_);
+  const std::optional<ShapedStep> before = std::exchange(shape_, best(nodes_));
   if (shape_) {
     nodes_.resize(static_cast<std::size_t>(shape_->nodes));
+    plan.step = StepPlan{.duration = shape_->duration, .samples = shape_->samples, .nodes = nodes_};
+    const bool has_left = situation.occasion == Occasion::kCheckpointed && !announced_ && shape_ == before;
+    if (has_left) return plan;  // whom the checkpoint was for
     Duration due{};
     for (const int node : nodes_) due = std::max(due, machines.due(node));
     if (started_) {
-      plan.reconfigure = restart_time(spec_.restart, shape_->nodes * spec_.gpus_per_node);
+      plan.reconfigure = restart(*shape_);
       if (saved && (saved_ || announced_)) plan.reconfigure += spec_.announced_wait;
       if (saved_ && !unsaved_) plan.reconfigure += spec_.checkpoint_cost;
       plan.state_transfer = situation.load;
     }
     // Nodes are created while the job waits and restarts.
     plan.wait = std::max(Duration{}, due - situation.now - plan.reconfigure);
-    plan.step = StepPlan{.duration = shape_->duration, .samples = shape_->samples, .nodes = nodes_};
     started_ = true;
   } else {
     nodes_.clear();
@@ -84,6 +89,10 @@ std::vector<int> Varuna::staying(const Machines& machines) const {
 
 std::optional<ShapedStep> Varuna::best(const std::vector<int>& nodes) const {
   return spec_.shape(std::min(static_cast<int>(nodes.size()), spec_.nodes));
+}
+
+Duration Varuna::restart(const ShapedStep& shape) const {
+  return restart_time(spec_.restart, shape.nodes * spec_.gpus_per_node);
 }
 
 bool Varuna::trains(int node) const {

@@ -49,6 +49,7 @@ class Varuna : public Policy {
   // The nodes that are up and will stay, in the order of their adds.
   [[nodiscard]] std::vector<int> staying(const Machines& machines) const;
   [[nodiscard]] std::optional<ShapedStep> best(const std::vector<int>& nodes) const;
+  [[nodiscard]] Duration restart(const ShapedStep& shape) const;
   [[nodiscard]] bool trains(int node) const;
 
   VarunaSpec spec_;

@@ -95,6 +95,22 @@ TEST(CheckpointRestart, ANewcomerIsUsedWhenItIsReady) {
   EXPECT_EQ(account.samples, 4 * 6);  // from 67
 }
 
+// 3 of 4 nodes from 33; the step that ends at 63 is the first one behind its creation. Four nodes from 70.
+TEST(CheckpointRestart, ThreeNodesTrainWhileTheFourthIsCreated) {
+  Incident slow_start = addition(43, 1);
+  slow_start.due = seconds(60);
+  CheckpointRestart grows = restarting(LostNode::kDoneWithout, seconds(1000));
+  const Account account = run_job(job(100, 4), history(4, {removal(23, 1, 3), slow_start}), grows);
+  EXPECT_EQ(account.samples, 2 * 4 + 3 * 3 + 3 * 4);
+  EXPECT_EQ(in_seconds(account, Bucket::kIdle), 0);
+
+  CheckpointRestart stays = restarting(LostNode::kDoneWithout, seconds(1000));
+  const Account without =
+      run_job(job(103, 4), history(4, {removal(23, 1, 3), slow_start, removal(55, 1)}), stays);
+  EXPECT_EQ(without.samples, 2 * 4 + 7 * 3);
+  EXPECT_EQ(in_seconds(without, Bucket::kReconfigure), 5);
+}
+
 // Places 0, 2, 4, … hold one state, and 1, 3, 5, … the other.
 std::vector<std::vector<int>> every_other(int places) {
   std::vector<std::vector<int>> holders(2);

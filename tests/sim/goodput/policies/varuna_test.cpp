@@ -97,19 +97,31 @@ TEST(Varuna, ANoticeTooShortForACheckpointIsNone) {
   EXPECT_EQ(run(made::history(4, {removal(100, 2)}), 287, std::move(spec)).undone_steps, 1);
 }
 
-TEST(Varuna, ANewcomerIsTakenInAfterACheckpoint) {
-  // Three nodes: 40, 80, block to 84, 124; node 3 asked for at 100 and usable at 145. A checkpoint 124..134;
-  // the restart of 10 s and 1 s more until it is there; load to 152; steps of 30 s.
+// Three nodes: 40, 80, block to 84, 124, 164; node 3 asked for at 100 and usable at 145.
+History growing(const std::vector<Incident>& after) {
   Incident joins = made::addition(100, 3);
   joins.due = seconds(145);
-  History history =
-      made::history(4, {made::addition(0, 0), made::addition(0, 1), made::addition(0, 2), joins});
+  std::vector<Incident> incidents = {made::addition(0, 0), made::addition(0, 1), made::addition(0, 2), joins};
+  incidents.insert(incidents.end(), after.begin(), after.end());
+  History history = made::history(4, incidents);
   history.all_up_at_start = false;
-  const Account account = run(history, 182);
+  return history;
+}
+
+// A restart of 10 s at 124 would wait for it, one behind the checkpoint 164..174 does not; load to 191, 30 s.
+TEST(Varuna, ANewcomerIsTakenInAfterACheckpoint) {
+  const Account account = run(growing({}), 221);
   EXPECT_EQ(account.undone_steps, 0);
-  EXPECT_EQ(account.steps, 3 + 1);
-  EXPECT_EQ(account[Bucket::kIdle], seconds(1));
+  EXPECT_EQ(account.steps, 4 + 1);
+  EXPECT_EQ(account[Bucket::kIdle], seconds(0));
   EXPECT_EQ(account[Bucket::kReconfigure], seconds(10));
+}
+
+TEST(Varuna, ANewcomerThatHasLeftByThenCostsTheCheckpointAlone) {
+  const Account account = run(growing({removal(150, 3)}), 214);
+  EXPECT_EQ(account.steps, 4 + 1);
+  EXPECT_EQ(account[Bucket::kReconfigure], seconds(0));
+  EXPECT_EQ(account[Bucket::kStateTransfer], seconds(0));
 }
 
 TEST(Varuna, WithoutNodesItStops) {
