@@ -480,7 +480,7 @@ void Job::make_plan(Occasion occasion) {
                                .corrupted = corrupted_since_.has_value()};
   Plan plan = policy_.plan(situation);
   policy_factor_ = 1;
-  const bool stops = !plan.step || plan.stall() > Duration::zero() || state_ == State::kHanging;
+  const bool stops = !plan.step || plan.stall.total() > Duration::zero() || state_ == State::kHanging;
   if (stops && borne_ != nullptr) count_failure(*borne_);
   if (plan.undo == Undo::kToCheckpoint || corrupted_since_) go_back(source);
   plan_soon_ = false;
@@ -499,7 +499,7 @@ void Job::make_plan(Occasion occasion) {
     trained_until_[node] = kNever;
   }
   review_after_ = plan.review;
-  parts_ = {plan.wait, plan.reconfigure, plan.state_transfer};
+  parts_ = {plan.stall.wait, plan.stall.reconfigure, plan.stall.state_transfer};
   part_ = 0;
   begin_part();
 }

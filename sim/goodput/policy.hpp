@@ -93,9 +93,11 @@ enum class Undo : std::uint8_t {
   kToCheckpoint,  // back to the last usable checkpoint; to the start where there is none
 };
 
-// The time before the first step of a plan, part by part.
+// The time before the first step of a plan, part by part, each in its bucket.
 struct PlanStall {
-  Duration wait{}, reconfigure{}, state_transfer{};
+  Duration wait{};  // idle
+  Duration reconfigure{};
+  Duration state_transfer{};
   [[nodiscard]] Duration total() const { return wait + reconfigure + state_transfer; }
   // What is left of it.
   [[nodiscard]] PlanStall after(Duration elapsed) const {
@@ -112,17 +114,11 @@ struct PlanStall {
 
 struct Plan {
   Undo undo = Undo::kNothing;
-  // The stall before the first step, part by part, each in its bucket. The policy is asked about incidents
-  // during the stall.
-  Duration wait{};  // idle
-  Duration reconfigure{};
-  Duration state_transfer{};
+  PlanStall stall = {};  // the policy is asked about incidents during it
   // Absent: stopped (idle) until kAtStepEnd; the stall above is then not made.
   std::optional<StepPlan> step = {};
   // plan(kReview) at the first step end at least this long after the stall.
   std::optional<Duration> review = {};
-
-  [[nodiscard]] Duration stall() const { return wait + reconfigure + state_transfer; }
 };
 
 // One object per repeat; it may keep state. Equal calls give equal answers.

@@ -152,17 +152,17 @@ Plan Bamboo::rendezvous(const Situation& situation) {
   pipelines_ = shape->first;
   step_ = shape->second;
   const bool moves = take_places(machines, due);
-  plan.wait = due - situation.now;
+  plan.stall.wait = due - situation.now;
   if (started_) {
-    plan.reconfigure = global_ ? spec_.global_rendezvous : spec_.local_rendezvous;
-    plan.state_transfer = !survives ? situation.load : moves ? spec_.peer_transfer : Duration{};
+    plan.stall.reconfigure = global_ ? spec_.global_rendezvous : spec_.local_rendezvous;
+    plan.stall.state_transfer = !survives ? situation.load : moves ? spec_.peer_transfer : Duration{};
   }
   started_ = true;
-  training_since_ = situation.now + plan.stall();
+  training_since_ = situation.now + plan.stall.total();
   plan.step = StepPlan{.duration = step_.duration, .samples = step_.samples, .nodes = holder_};
   if (pipelines_ == spec_.pipelines) return plan;
   // Reviews nodes that arrived during the stall, and nodes still in creation.
-  plan.review = plan.stall() > Duration{} ? Duration{} : machines.until_next_due(situation.now);
+  plan.review = plan.stall.total() > Duration{} ? Duration{} : machines.until_next_due(situation.now);
   return plan;
 }
 

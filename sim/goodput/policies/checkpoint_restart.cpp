@@ -72,13 +72,13 @@ Plan CheckpointRestart::plan(const Situation& situation) {
     return plan;
   }
   seats_.fill(shape_->nodes, machines);
-  plan.wait = std::max(Duration{}, seats_.due(machines) - situation.now);
+  plan.stall.wait = std::max(Duration{}, seats_.due(machines) - situation.now);
   if (started_) {
-    plan.reconfigure = restart_time(spec_.restart, shape_->nodes * spec_.gpus_per_node);
-    plan.state_transfer = last_load_ = situation.load;
+    plan.stall.reconfigure = restart_time(spec_.restart, shape_->nodes * spec_.gpus_per_node);
+    plan.stall.state_transfer = last_load_ = situation.load;
   }
   started_ = true;
-  training_since_ = situation.now + plan.stall();
+  training_since_ = situation.now + plan.stall.total();
   plan.step = step();
   return plan;
 }

@@ -126,16 +126,16 @@ Plan ElasticDataParallel::plan(const Situation& situation) {
 
   const int before = count(State::kTrains);
   admit(now);
-  Plan plan = {.reconfigure = stall};
+  Plan plan = {.stall = {.reconfigure = stall}};
   const int missing = spec_.min_replicas - count(State::kTrains);
   stopped_ = missing > count(State::kReloads);
   if (stopped_) return {};
   if (missing > 0) {
     const Duration by = reloaded_by(missing);
-    plan.wait = std::max(Duration{}, by - now);
+    plan.stall.wait = std::max(Duration{}, by - now);
     admit(by);
   }
-  if (count(State::kTrains) > before && !failed) plan.reconfigure += spec_.rejoin;
+  if (count(State::kTrains) > before && !failed) plan.stall.reconfigure += spec_.rejoin;
   return train(std::move(plan), now);
 }
 
@@ -149,11 +149,11 @@ Plan ElasticDataParallel::from_checkpoint(const Situation& situation) {
     if (replica.state != State::kShort) replica.state = State::kTrains;
   for (std::size_t place = 0; place < nodes_.size(); ++place) {
     if (replicas_[place / static_cast<std::size_t>(spec_.replica_nodes)].state != State::kTrains) continue;
-    plan.wait = std::max(plan.wait, situation.machines.due(nodes_[place]) - situation.now);
+    plan.stall.wait = std::max(plan.stall.wait, situation.machines.due(nodes_[place]) - situation.now);
   }
   if (started_) {
-    plan.reconfigure = restart_time(spec_.restart, whole * spec_.replica_nodes * spec_.gpus_per_node);
-    plan.state_transfer = situation.load;
+    plan.stall.reconfigure = restart_time(spec_.restart, whole * spec_.replica_nodes * spec_.gpus_per_node);
+    plan.stall.state_transfer = situation.load;
   }
   started_ = true;
   return train(std::move(plan), situation.now);
@@ -161,13 +161,11 @@ Plan ElasticDataParallel::from_checkpoint(const Situation& situation) {
 
 // A node has arrived in the stall, whose replica reloads after it: all else stays.
 Plan ElasticDataParallel::rest_of_stall(Duration now) {
-  const PlanStall rest = stall_.after(now - planned_);
-  return train({.wait = rest.wait, .reconfigure = rest.reconfigure, .state_transfer = rest.state_transfer},
-               now);
+  return train({.stall = stall_.after(now - planned_)}, now);
 }
 
 Plan ElasticDataParallel::train(Plan plan, Duration now) {
-  stall_ = {.wait = plan.wait, .reconfigure = plan.reconfigure, .state_transfer = plan.state_transfer};
+  stall_ = plan.stall;
   planned_ = now;
   const int replicas = count(State::kTrains);
   const std::optional<ShapedStep> shape = spec_.shape(replicas * spec_.replica_nodes);
@@ -177,7 +175,7 @@ Plan ElasticDataParallel::train(Plan plan, Duration now) {
     if (replicas_[place / static_cast<std::size_t>(spec_.replica_nodes)].state == State::kTrains)
       step.nodes.push_back(nodes_[place]);
   plan.step = std::move(step);
-  const Duration begin = now + plan.stall();
+  const Duration begin = now + plan.stall.total();
   for (const Replica& replica : replicas_)
     if (replica.state == State::kReloads)
       plan.review =

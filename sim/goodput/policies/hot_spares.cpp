@@ -153,12 +153,12 @@ Plan HotSpares::plan(const Situation& situation) {
   seat(machines, situation.now);
   const bool smaller = choice_.smaller.has_value();
   cold_ = cold_ || was_smaller != smaller;
-  plan.wait = std::max(Duration{}, seats_.due(machines) - situation.now);
+  plan.stall.wait = std::max(Duration{}, seats_.due(machines) - situation.now);
   if (started_) {
-    plan.reconfigure = cold_ ? cold_start(static_cast<int>(seats_.nodes().size())) : spec_.swap;
-    plan.state_transfer = last_load_ = from_peers ? spec_.peer_transfer : situation.load;
+    plan.stall.reconfigure = cold_ ? cold_start(static_cast<int>(seats_.nodes().size())) : spec_.swap;
+    plan.stall.state_transfer = last_load_ = from_peers ? spec_.peer_transfer : situation.load;
   }
-  training_since_ = situation.now + plan.stall();
+  training_since_ = situation.now + plan.stall.total();
   started_ = true;
   hit_ = false;
   planned_pace_ = spec_.slow ? pace_of(*spec_.slow, seats_, machines) : 1;

@@ -204,10 +204,7 @@ Plan OobleckPolicy::take(Change change, PlanStall stall, const Situation& situat
   running_ = started_ = true;
   settled_ = false;
   if (change.from_checkpoint) holders_.clear();  // their state is newer than the checkpoint
-  Plan plan{.undo = change.from_checkpoint ? Undo::kToCheckpoint : Undo::kNothing,
-            .wait = stall.wait,
-            .reconfigure = stall.reconfigure,
-            .state_transfer = stall.state_transfer};
+  Plan plan{.undo = change.from_checkpoint ? Undo::kToCheckpoint : Undo::kNothing, .stall = stall};
   StepPlan step{.duration = step_, .samples = spec_.samples, .nodes = {}, .slowness_priced = true};
   for (const auto& pipeline : layout_.pipelines)
     step.nodes.insert(step.nodes.end(), pipeline.begin(), pipeline.end());

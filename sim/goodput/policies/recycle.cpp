@@ -52,8 +52,8 @@ Plan Recycle::plan(const Situation& situation) {
   Plan plan;
   const bool joined = fill_vacancies(situation) > 0;
   if (joined || situation.occasion == Occasion::kFailure || in_stall(situation.now))
-    plan.reconfigure = spec_.reconfigure;
-  if (joined) plan.state_transfer = spec_.peer_transfer;
+    plan.stall.reconfigure = spec_.reconfigure;
+  if (joined) plan.stall.state_transfer = spec_.peer_transfer;
   return resume(std::move(plan), situation);
 }
 
@@ -67,17 +67,17 @@ Plan Recycle::restart(const Situation& situation) {
   // Starts once every stage can have a worker, with the nodes present by then.
   const Duration due = dues[as_index(stages() - 1)];
   place_all(situation, due);
-  plan.wait = due - situation.now;
+  plan.stall.wait = due - situation.now;
   if (started_) {
-    plan.reconfigure = spec_.restart;
-    plan.state_transfer = situation.load;
+    plan.stall.reconfigure = spec_.restart;
+    plan.stall.state_transfer = situation.load;
   }
   started_ = true;
   return resume(std::move(plan), situation);
 }
 
 Plan Recycle::resume(Plan plan, const Situation& situation) {
-  const Duration stall = plan.stall();
+  const Duration stall = plan.stall.total();
   training_since_ = situation.now + stall;
   StepPlan step{.duration = {}, .samples = spec_.samples, .nodes = {}};
   for (const int node : holder_)

@@ -65,13 +65,13 @@ Plan Varuna::plan(const Situation& situation) {
     Duration due{};
     for (const int node : nodes_) due = std::max(due, machines.due(node));
     if (started_) {
-      plan.reconfigure = restart(*shape_);
-      if (saved && (saved_ || announced_)) plan.reconfigure += spec_.announced_wait;
-      if (saved_ && !unsaved_) plan.reconfigure += spec_.checkpoint_cost;
-      plan.state_transfer = situation.load;
+      plan.stall.reconfigure = restart(*shape_);
+      if (saved && (saved_ || announced_)) plan.stall.reconfigure += spec_.announced_wait;
+      if (saved_ && !unsaved_) plan.stall.reconfigure += spec_.checkpoint_cost;
+      plan.stall.state_transfer = situation.load;
     }
     // Nodes are created while the job waits and restarts.
-    plan.wait = std::max(Duration{}, due - situation.now - plan.reconfigure);
+    plan.stall.wait = std::max(Duration{}, due - situation.now - plan.stall.reconfigure);
     started_ = true;
   } else {
     nodes_.clear();
