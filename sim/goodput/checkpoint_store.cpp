@@ -1,6 +1,7 @@
 #include "sim/goodput/checkpoint_store.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/check.hpp"
 
@@ -83,11 +84,11 @@ bool CheckpointStore::memory_survives(const Machines& machines) const {
 
 CheckpointStore::Source CheckpointStore::source(const Machines& machines,
                                                 std::optional<Duration> not_after) const {
-  const auto fits = [&](const Progress& progress) { return !not_after || progress.at <= *not_after; };
-  const auto stored = std::find_if(stored_.rbegin(), stored_.rend(), fits);
+  const Duration latest = not_after.value_or(Duration::max());
+  const auto after = std::ranges::upper_bound(stored_, latest, {}, &Progress::at);
   Source best;
-  if (stored != stored_.rend()) best = {.progress = *stored, .load = how_->load};
-  if (!in_memory(how_) || !fits(usable_) || !memory_survives(machines)) return best;
+  if (after != stored_.begin()) best = {.progress = *std::prev(after), .load = how_->load};
+  if (!in_memory(how_) || usable_.at > latest || !memory_survives(machines)) return best;
   best.only_storage = false;
   const Source memory = {.progress = usable_, .load = how_->copy_load, .only_storage = false};
   const auto behind = [](const Source& from) { return from.load - from.progress.trained; };
@@ -95,13 +96,16 @@ CheckpointStore::Source CheckpointStore::source(const Machines& machines,
 }
 
 void CheckpointStore::went_back(const Progress& to, std::optional<Duration> not_after) {
-  if (not_after) std::erase_if(stored_, [&](const Progress& one) { return one.at > *not_after; });
-  for (Progress& one : stored_) {
-    if (one.steps <= to.steps) continue;
-    const Duration at = one.at;
-    one = to;
-    one.at = at;
+  while (not_after && !stored_.empty() && stored_.back().at > *not_after) stored_.pop_back();
+  // Of several that count as the same progress the earliest serves whenever a later one would.
+  std::optional<Duration> at;
+  while (!stored_.empty() && stored_.back().steps >= to.steps) {
+    at = stored_.back().at;
+    stored_.pop_back();
   }
+  if (!at) return;
+  stored_.push_back(to);
+  stored_.back().at = *at;
 }
 
 }  // namespace stagecraft

@@ -67,7 +67,7 @@ class CheckpointStore {
 
   std::optional<Checkpointing> how_;
   bool keep_all_;
-  std::vector<Progress> stored_;
+  std::vector<Progress> stored_;  // by time, and by steps
   // In-memory checkpoints: nodes of the plan, and their lives when training began.
   std::vector<int> nodes_, lives_;
   std::int64_t copied_steps_ = 0;  // since training began
