@@ -214,7 +214,7 @@ constexpr Completion kCompletions[] = {{.shell = "bash", .script = bash_script},
 
 InstalledNames installed_names(const DataDirectory& data) {
   const auto names_of = [&](PresetKind kind) { return data.names(std::string(kind.folder)); };
-  InstalledNames installed{.scenarios = names_of(kScenarioPreset), .settings = {}};
+  InstalledNames installed{.scenarios = installed_scenarios(data), .settings = {}};
   const auto add = [&](std::string_view key, const std::vector<std::string>& names) {
     for (const std::string& name : names) installed.settings.push_back(fmt::format("{}={}", key, name));
   };

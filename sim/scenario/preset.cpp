@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <system_error>
 
 #include "base/text.hpp"
@@ -14,8 +15,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kListUpTo = 12;
 
-std::string hint_for(const std::string& name, PresetKind kind, const DataDirectory& data) {
-  const std::vector<std::string> names = data.names(std::string(kind.folder));
+std::string hint_for(const std::string& name, const std::vector<std::string>& names) {
   const std::string nearest = suggest(name, names, kListUpTo);
   if (nearest.starts_with("did you mean")) return nearest + " `stagecraft doctor` lists what is installed";
   return nearest.empty() ? "`stagecraft doctor` lists what is installed" : nearest;
@@ -45,22 +45,30 @@ std::optional<fs::path> find_preset(YamlMap& map, std::string_view key, const st
   else
     map.error(key, "unknown-name",
               fmt::format("{} is not a known {}, nor a file", in_quotes(name), kind.noun),
-              hint_for(name, kind, places.library.data()));
+              hint_for(name, places.library.data().names(std::string(kind.folder))));
   return std::nullopt;
+}
+
+std::vector<std::string> installed_scenarios(const DataDirectory& data) {
+  const std::string folder(kScenarioPreset.folder);
+  std::vector<std::string> names = data.names(folder);
+  for (const std::string& name : data.names(folder + "/goodput")) names.push_back("goodput/" + name);
+  return names;
 }
 
 std::optional<fs::path> find_scenario(const fs::path& word, Library& library, Diagnostics& diagnostics) {
   const std::string name = word.string();
   const DataDirectory& data = library.data();
   std::error_code ignored;
-  if (name == "-" || is_path(name) || data.texts.contains(name) || fs::exists(word, ignored)) return word;
-  const fs::path here;
-  if (auto file = preset_path(name, kScenarioPreset, {.library = library, .folder = here})) return file;
-  if (!nearest_name(name, data.names(std::string(kScenarioPreset.folder)))) return word;
+  if (name == "-" || data.texts.contains(name) || fs::exists(word, ignored)) return word;
+  const std::vector<std::string> names = installed_scenarios(data);
+  if (std::ranges::find(names, name) != names.end())
+    return data.root / kScenarioPreset.folder / (name + ".yaml");
+  if (is_path(name) || !nearest_name(name, names)) return word;
   diagnostics.error({.code = "no-such-file",
                      .where = {.file = name},
                      .message = "no such file, nor an installed scenario",
-                     .hint = hint_for(name, kScenarioPreset, data)});
+                     .hint = hint_for(name, names)});
   return std::nullopt;
 }
 

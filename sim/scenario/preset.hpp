@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/yaml.hpp"
 #include "sim/scenario/library.hpp"
@@ -40,8 +41,9 @@ struct PresetPlaces {
 [[nodiscard]] std::optional<std::filesystem::path> find_preset(YamlMap& map, std::string_view key,
                                                                const std::string& name, PresetKind kind,
                                                                const PresetPlaces& places);
-// The scenario for a word of a command line: a file (its ending may be missing), otherwise an installed
-// scenario. Reports a name close to an installed one; any other word is left to the caller.
+// The scenarios that go by their names: "gpt3-175b-1024xA100", "goodput/oobleck".
+[[nodiscard]] std::vector<std::string> installed_scenarios(const DataDirectory& data);
+// The scenario for a word of a command line: a file, otherwise an installed scenario. Reports a name close to an installed one; any other word is left to the caller.
 [[nodiscard]] std::optional<std::filesystem::path> find_scenario(const std::filesystem::path& word,
                                                                  Library& library, Diagnostics& diagnostics);
 // Finds a preset as find_preset() does, without a report.

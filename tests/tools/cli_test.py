@@ -1354,6 +1354,7 @@ class Answers(Case):
         self.assertIn("gpt3-175b-1024xA100.yaml: ok: 1024 GPUs", named.stdout)
         self.assertIn("a search needs GPUs", stagecraft("search", "pipeline-4x8", cwd=self.folder).stderr)
         self.assertEqual(DONE, stagecraft("explain", "pipeline-4x8", cwd=self.folder).returncode)
+        self.assertEqual(DONE, stagecraft("check", "goodput/oobleck", cwd=self.folder).returncode)
         near = stagecraft("check", "gpt3-175b-1024xA10", cwd=self.folder)
         self.assert_refused(near)
         self.assertIn("gpt3-175b-1024xA10: error: no such file, nor an installed scenario\n"
@@ -1447,6 +1448,7 @@ class Answers(Case):
         installed = json.loads(stagecraft("doctor", "--json").stdout)
         for kind in ("models", "nodes", "fabrics", "software"):
             self.assertEqual(sorted(file.stem for file in (SOURCE / "scenarios" / kind).glob("*.yaml")), installed[kind])
+        self.assertIn("goodput/oobleck", installed["scenarios"])
         text = stagecraft("doctor").stdout
         for name in installed["models"] + installed["nodes"] + [profile["name"] for profile in installed["profiles"]]:
             self.assertIn(name, text)

@@ -31,9 +31,9 @@ std::vector<std::string> names_of(const Session& session, PresetKind kind) {
 }
 
 std::vector<Found> installed(const Session& session) {
-  std::vector<Found> all;
-  for (const auto& [what, kind] : {std::pair{"scenarios", kScenarioPreset},
-                                   {"models", kModelPreset},
+  std::vector<Found> all = {{"scenarios", {}}};
+  if (!session.no_data) all.front().names = installed_scenarios(session.data);
+  for (const auto& [what, kind] : {std::pair{"models", kModelPreset},
                                    {"nodes", kNodePreset},
                                    {"fabrics", kFabricPreset},
                                    {"software", kSoftwarePreset}})
