@@ -36,8 +36,8 @@ std::size_t IterationGraphs::steps_of(const Graph& graph) {
 IterationGraphs::Graph& IterationGraphs::graph_of(const Schedule& schedule, const IterationPrices& prices,
                                                   const LowerOptions& options) {
   Key key{.schedule = &schedule,
-          .overlaps = {options.blocking_messages, options.overlap_gradients, options.overlap_parameters,
-                       options.aligned_gradients},
+          .overlaps = {options.blocking_messages, options.queued_messages, options.overlap_gradients,
+                       options.overlap_parameters, options.aligned_gradients},
           .step = options.step,
           .overlap_slowdown = options.overlap_slowdown,
           .shape = shape_of(prices)};

@@ -35,7 +35,7 @@ class IterationGraphs {
   // All inputs of the graph.
   struct Key {
     const Schedule* schedule = nullptr;
-    std::array<bool, 4> overlaps{};
+    std::array<bool, 5> overlaps{};
     StepRule step = StepRule::kBarrier;
     double overlap_slowdown = 1;
     std::vector<std::uint32_t> shape;

@@ -62,12 +62,23 @@ Duration expected_rollback(const Scenario& scenario, const Schedule& schedule,
   return from_seconds(to_seconds(most) * scenario.schedule.rollback);
 }
 
+// Is a message still on its way when the next pass of its rank may send one?
+bool messages_meet(const IterationPrices& prices) {
+  Duration longest{}, shortest = Duration::max();
+  for (const EdgePrice& edge : prices.edges)
+    longest = std::max({longest, edge.forward.total(), edge.backward.total()});
+  for (const StagePrice& stage : prices.stages)
+    shortest = std::min({shortest, stage.forward.total(), stage.input_gradient.total()});
+  return longest > shortest;
+}
+
 }  // namespace
 
 LowerOptions lower_options(const Scenario& scenario, const Schedule& schedule,
                            const IterationPrices& prices) {
   const bool keeps_whole = scenario.options.reduces_behind_backward && scenario.parallelism.pipeline > 1;
   return {.blocking_messages = !scenario.overlap.pipeline,
+          .queued_messages = scenario.overlap.pipeline && messages_meet(prices),
           .overlap_gradients = scenario.overlap.gradients,
           .overlap_parameters = scenario.overlap.parameters,
           .aligned_gradients = scenario.options.aligned_gradients,

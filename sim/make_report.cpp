@@ -15,7 +15,6 @@
 #include "base/hash.hpp"
 #include "calibrate/profile/provenance.hpp"
 #include "models/operators.hpp"
-#include "sim/crowded_messages.hpp"
 #include "sim/lower_options.hpp"
 #include "sim/mixed_prices.hpp"
 #include "sim/op_families.hpp"
@@ -295,9 +294,6 @@ Report make_report(const Scenario& scenario, const Simulation& simulation, Memor
     report.warnings.push_back(std::move(*word));
   for (auto* const word_on : {word_on_even_routing, word_on_ideal_fabric})
     if (auto word = word_on(scenario)) report.warnings.push_back(std::move(*word));
-  if (auto word = word_on_crowded_messages(simulation.program, simulation.timeline,
-                                           simulation.prepared.plan.pipeline))
-    report.warnings.push_back(std::move(*word));
   if (report.mfu() > 1 || report.hfu() > 1)
     report.warnings.emplace_back(
         "MFU and HFU count every score of attention, as papers do, and kernels skip those that the causal "

@@ -125,6 +125,8 @@ LoweredJob lower_job(const Scenario& scenario, Prepared prepared, const Cluster*
   if (network) network->changes = faults.links;
   LowerOptions how = lower_options(scenario, prepared.schedule, prices, faults);
   how.network = network ? &*network : nullptr;
+  how.queued_messages =
+      how.queued_messages || (network && !how.blocking_messages);  // shared links stretch them
   Program program = lower(prepared.schedule, prices, how);
   return {.prepared = std::move(prepared),
           .prices = std::move(prices),

@@ -221,10 +221,14 @@ void Lowering::attach_bucket(int replica, int rank, const RankPass& pass, const 
   same.ready.push_back(segment.last);
 }
 
-Lowering::Handle Lowering::add_message(RankTasks& tasks, const Action& action, std::size_t edge,
-                                       Handle after) {
+Lowering::Handle Lowering::add_message(RankTasks& tasks, const RankPass& pass, Handle after) {
+  const Action& action = pass.action;
+  const bool forward = action.pass == Pass::kForward;
+  const int copy = static_cast<int>(pass.place) / places_.stages();
+  const int peer = places_.rank_of(action.stage + (forward ? 1 : -1), copy);
+  const auto before = tasks.sent.find(peer);
   Handle last = after;
-  for (const Kind& step : message_steps(edge, action.pass == Pass::kForward)) {
+  for (const Kind& step : message_steps(forward ? pass.place : pass.place - 1, forward)) {
     if (step.time == Duration::zero()) continue;
     if (options_.blocking_messages) {
       last = compute_task(tasks, step, action.micro_batch);
@@ -232,8 +236,10 @@ Lowering::Handle Lowering::add_message(RankTasks& tasks, const Action& action, s
     }
     const Handle message = task(tasks.send, step, action.micro_batch);
     builder_.add_dependency(last, message);
+    if (last == after && before != tasks.sent.end()) builder_.add_dependency(before->second, message);
     last = message;
   }
+  if (options_.queued_messages && last != after) tasks.sent.insert_or_assign(peer, last);
   return last;
 }
 
@@ -244,15 +250,13 @@ void Lowering::send(RankTasks& tasks, const RankPass& pass, const PassTasks& add
   switch (action.pass) {
     case Pass::kForward:
       arrivals.forward[here] = added;
-      arrivals.activation[here] = action.stage + 1 < schedule_.stages()
-                                      ? add_message(tasks, action, pass.place, added.last)
-                                      : added.last;
+      arrivals.activation[here] =
+          action.stage + 1 < schedule_.stages() ? add_message(tasks, pass, added.last) : added.last;
       break;
     case Pass::kBackward:
     case Pass::kInputGradient:
       arrivals.backward[here] = added;
-      arrivals.gradient[here] =
-          action.stage > 0 ? add_message(tasks, action, pass.place - 1, added.last) : added.last;
+      arrivals.gradient[here] = action.stage > 0 ? add_message(tasks, pass, added.last) : added.last;
       break;
     case Pass::kWeightGradient:
     case Pass::kRecompute:

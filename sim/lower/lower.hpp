@@ -5,7 +5,7 @@
 // (a property test).
 //
 //   compute stream of a rank   its passes in schedule order; a blocking send follows its pass
-//   send link of a rank        messages in flight, any number at once
+//   send link of a rank        messages in flight: to different ranks at once, to one in the order of their passes
 //   data stream of a rank      gradient reductions, parameter gathers
 //   replicas stream of a rank  of hybrid sharding within nodes: sums over the replicas of its shards
 //   tail                       reductions -> the other copies -> tied embeddings -> step
@@ -54,6 +54,8 @@ enum class StepRule : std::uint8_t {
 
 struct LowerOptions {
   bool blocking_messages = false;  // the sender's stream waits for its message
+  // A message waits for the one before it to the same rank, as NCCL's do; else any number are on their way.
+  bool queued_messages = false;
   bool overlap_gradients = true;   // reduce buckets beside the last backward of each chunk
   bool overlap_parameters = true;  // gather buckets beside the first forward of each chunk
   // Buckets of a chunk are not reduced as they become ready. Rank r starts all of them r backwards after the

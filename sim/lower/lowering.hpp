@@ -97,6 +97,7 @@ class Lowering {
     std::optional<Handle> step{};     // optimizer step of the previous iteration
     bool owes_step = false;           // that step has not run yet (PipeDream-2BW)
     std::optional<Handle> reduced{};  // the gradient reduction that it waits for
+    std::map<int, Handle> sent{};     // the last message to each rank, where messages are queued
 
     // The last tasks of compute and data so far.
     void add_ends(std::vector<Handle>& ends) const {
@@ -143,7 +144,7 @@ class Lowering {
                      const PassTasks& segment);
   void attach_memory(std::span<const RankPass> together, const PassTasks& tasks);
   void send(RankTasks& tasks, const RankPass& pass, const PassTasks& added, Arrivals& arrivals);
-  Handle add_message(RankTasks& tasks, const Action& action, std::size_t edge, Handle after);
+  Handle add_message(RankTasks& tasks, const RankPass& pass, Handle after);
   void connect(const Arrivals& arrivals);
   std::span<const PassPrice> buckets_beside(int rank, const RankPass& pass) const;
   bool recomputes_in(const RankPass& pass) const { return !recompute_pass_[pass.place]; }

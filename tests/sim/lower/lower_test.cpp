@@ -158,12 +158,13 @@ IterationPrices busy_prices(const PipelineShape& shape) {
 TEST(Lower, UnfoldedEqualsFoldedBitForBit) {
   for (const auto& [name, chunks] :
        {std::pair{"gpipe", 1}, {"1f1b", 1}, {"interleaved-1f1b", 2}, {"interleaved-group", 2}}) {
-    for (int flags = 0; flags < 16; ++flags) {
+    for (int flags = 0; flags < 32; ++flags) {
       SCOPED_TRACE(testing::Message() << name << " flags=" << flags);
       const PipelineShape shape{.ranks = 4, .micro_batches = 8, .chunks = chunks};
       const Schedule schedule = schedule_of(name, shape);
       const IterationPrices prices = busy_prices(shape);
       LowerOptions options{.blocking_messages = (flags & 1) != 0,
+                           .queued_messages = (flags & 16) != 0,
                            .overlap_gradients = (flags & 2) != 0,
                            .overlap_parameters = (flags & 4) != 0,
                            .aligned_gradients = (flags & 8) != 0};
@@ -189,10 +190,11 @@ TEST(Lower, UnfoldedEqualsFoldedBitForBit) {
 }
 
 TEST(Lower, EveryProgramRunsAsItsLongestPath) {
-  for (int flags = 0; flags < 8; ++flags) {
+  for (int flags = 0; flags < 16; ++flags) {
     const PipelineShape shape{.ranks = 4, .micro_batches = 8, .chunks = 2};
     const Program program = lower(schedule_of("interleaved-1f1b", shape), busy_prices(shape),
                                   {.blocking_messages = (flags & 1) != 0,
+                                   .queued_messages = (flags & 8) != 0,
                                    .overlap_gradients = (flags & 2) != 0,
                                    .overlap_parameters = (flags & 4) != 0,
                                    .replicas = 2});
@@ -216,6 +218,48 @@ TEST(Lower, TheBreakdownAddsUpToTheIteration) {
     }
     EXPECT_EQ(sum, timeline.makespan);
   }
+}
+
+// System: GPipe on two ranks, three micro-batches, F 1, B 2, messages of 2. Expectations: rank 0's forwards end at 1,
+// 2, 3. Rank 1 has them at 3, 4, 5 where messages pass each other, and its backwards end at 8, 10, 12; in order it
+// has them at 3, 5, 7, and they end at 10, 12, 14. A message and a backward follow.
+TEST(Lower, MessagesToOneRankGoInOrder) {
+  const PipelineShape shape{.ranks = 2, .micro_batches = 3};
+  const Schedule schedule = schedule_of("gpipe", shape);
+  const IterationPrices prices = uniform_prices(shape, {.message = 2});
+  EXPECT_EQ(run(lower(schedule, prices, {})).makespan, 16s);
+  EXPECT_EQ(run(lower(schedule, prices, {.queued_messages = true})).makespan, 18s);
+}
+
+// System: two ranks of two stages in a V, one micro-batch after another. Expectation: the forwards of stage 0 and the
+// gradients of stage 3 go to rank 1; where one is on its way, the other waits.
+TEST(Lower, MessagesOfSeveralStagesToOneRankGoInOrder) {
+  const PipelineShape shape{.ranks = 2, .micro_batches = 4, .chunks = 2};
+  IterationPrices prices = uniform_prices(shape, {.message = 3});
+  prices.edges[1] = {};  // stages 1 and 2 are on rank 1
+  const Program program = lower(schedule_of("zb-v", shape), prices, {.queued_messages = true});
+  const Timeline timeline = run(program);
+  int messages = 0;
+  for (std::uint32_t r = 0; r < program.resources.size(); ++r) {
+    if (program.resources[ResourceId(r)].name != "send") continue;
+    for (std::uint32_t t = program.resource_begin[r] + 1; t < program.resource_begin[r + 1]; ++t, ++messages)
+      EXPECT_GE(timeline.start[TaskId(t)], timeline.end[TaskId(t - 1)]);
+  }
+  EXPECT_EQ(messages, 2 * (2 * 4 - 1));
+}
+
+// Where no message outlasts the pass behind it the order changes nothing.
+TEST(Lower, ShortMessagesNeverWaitForEachOther) {
+  for (const auto& [name, chunks] :
+       {std::pair{"gpipe", 1}, {"1f1b", 1}, {"interleaved-1f1b", 2}, {"zb-h1", 1}, {"zb-v", 2}})
+    for (std::int64_t message = 1; message <= 3; ++message) {
+      SCOPED_TRACE(testing::Message() << name << ' ' << message);
+      const PipelineShape shape{.ranks = 4, .micro_batches = 8, .chunks = chunks};
+      const Schedule schedule = schedule_of(name, shape);
+      const IterationPrices prices =
+          uniform_prices(shape, {.forward = 3, .input_gradient = 4, .message = message});
+      EXPECT_EQ(run(lower(schedule, prices, {})), run(lower(schedule, prices, {.queued_messages = true})));
+    }
 }
 
 // System: 1F1B, p 4, m 8, F 1, B 2, nothing else. Expectations: forward 8, backward 16, bubble 9 of 33

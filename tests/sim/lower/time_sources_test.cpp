@@ -54,9 +54,10 @@ TEST_P(EveryOrder, HasTheTimesThatLoweringGives) {
   const Schedule schedule = generate(kind, shape);
   const IterationPrices first = rich_prices(shape, 1), other = rich_prices(shape, 3);
   ASSERT_EQ(shape_of(first), shape_of(other));
-  for (int how = 0; how < 8; ++how) {
+  for (int how = 0; how < 16; ++how) {
     SCOPED_TRACE(how);
     const LowerOptions options{.blocking_messages = (how & 1) != 0,
+                               .queued_messages = (how & 8) != 0,
                                .overlap_gradients = (how & 2) != 0,
                                .overlap_parameters = (how & 4) != 0,
                                .overlap_slowdown = 1.25};

@@ -70,6 +70,25 @@ TEST(SharedLinks, OfAJobAloneCostWhatTheClosedFormSaysAtAnyRateOfNvlink) {
   }
 }
 
+// System: GPipe of four micro-batches on two nodes, F 1, B 2 ms, and messages of 10 ms over one NIC of 10 GB/s.
+// Expectations: they leave one after another, so the forwards of rank 1 end at 12, 22, 32, 42 ms. Its backwards end
+// at 44, 46, …, whose messages are there at 54, 64, 74, 84, and a backward follows. Shared links know the same order.
+TEST(Messages, OfOneRankToAnotherFollowEachOther) {
+  const Scenario scenario = scenario_of(
+      "stagecraft: 1\n"
+      "model: {family: stages, forward: 1 ms, input_gradient: 1 ms, weight_gradient: 1 ms, activation: 100 "
+      "MB}\n"
+      "cluster:\n"
+      "  node: {device: toy, gpus: 1, nics: 1, nic_bandwidth: 10 GB/s, pcie: 100 GB/s}\n"
+      "  nodes: 2\n"
+      "  fabric: {kind: single-switch}\n"
+      "parallelism: {pipeline: 2}\n"
+      "schedule: gpipe\n"
+      "training: {global_batch_size: 4}\n");
+  EXPECT_EQ(simulate(scenario).iteration_time, 86ms);
+  EXPECT_EQ(flow(scenario).iteration_time, 86ms);
+}
+
 // System: four leaves of two nodes of one GPU, a stage of the pipeline below each; one NIC of 10 GB/s a node, and
 // where uplinks are oversubscribed by 2, 10 GB/s a leaf for the messages of two replicas: 100 MB take 20 ms in place
 // of 10. One micro-batch: F and B of 10 and 20 ms through four stages, and three messages each way.
