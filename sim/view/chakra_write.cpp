@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <queue>
+#include <span>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
@@ -40,10 +41,16 @@ class MessageSizes {
                const std::vector<std::vector<TaskId>>& predecessors)
       : program_(program), messages_(messages), predecessors_(predecessors) {}
 
-  // Bytes of the message from `from` to `to`; `nth` of several edges between the two, from 0.
-  [[nodiscard]] Bytes of(TaskId from, TaskId to, std::size_t nth) const {
-    if (does(program_, from) == BesideTask::kSendNorm) return Bytes(4);
-    return is_message(program_, from) ? of_message(from) : of_edge(from, to, nth);
+  [[nodiscard]] Bytes of(TaskId message) const {
+    return does(program_, message) == BesideTask::kSendNorm ? Bytes(4) : of_message(message);
+  }
+
+  // What leads from one pass to another without a task; `nth` of several edges between the two, from 0.
+  [[nodiscard]] Bytes of_edge(TaskId from, TaskId to, std::size_t nth) const {
+    for (const std::optional<TaskId> a : {std::optional(from), beside(from, false)})
+      for (const std::optional<TaskId> b : {std::optional(to), beside(to, true)})
+        if (const auto size = a && b ? between(*a, *b) : std::nullopt; size && nth-- == 0) return *size;
+    return Bytes(1);
   }
 
  private:
@@ -71,13 +78,6 @@ class MessageSizes {
       at = *before;
     }
     return over(forward ? stage_of(at) : stage_of(at) - 1);
-  }
-
-  [[nodiscard]] Bytes of_edge(TaskId from, TaskId to, std::size_t nth) const {
-    for (const std::optional<TaskId> a : {std::optional(from), beside(from, false)})
-      for (const std::optional<TaskId> b : {std::optional(to), beside(to, true)})
-        if (const auto size = a && b ? between(*a, *b) : std::nullopt; size && nth-- == 0) return *size;
-    return Bytes(1);
   }
 
   [[nodiscard]] std::optional<Bytes> between(TaskId from, TaskId to) const {
@@ -151,6 +151,7 @@ class ChakraWriter {
     std::int32_t from = 0, to = 0;
     std::int32_t tag = 0;
     Bytes size{};
+    std::uint64_t node = 0;  // of its send
   };
 
   // Tasks by start and end; among tasks of zero time a task follows those that it waits for.
@@ -210,39 +211,59 @@ class ChakraWriter {
     for (auto before = all.begin(); before != all.end(); ++before) {
       const std::int32_t there = rank_of_[before->index()];
       const auto same = static_cast<std::size_t>(std::count(all.begin(), before, *before));
-      nodes.push_back(there == here ? node_of_.at(before->value())
-                                    : receive(*before, there, here, sizes_.of(*before, task, same)));
+      nodes.push_back(there == here ? node_of_.at(before->value()) : receive(*before, task, same));
     }
     return nodes;
   }
 
-  // The send stands where the message began.
-  std::uint64_t receive(TaskId before, std::int32_t there, std::int32_t here, Bytes size) {
-    const bool message = is_message(program_, before);
-    const Message sent{.from = there, .to = here, .tag = next_tag_++, .size = size};
+  // What `task` needs of `before` on another rank, the `nth` time. A message without a task of its own is sent now.
+  std::uint64_t receive(TaskId before, TaskId task, std::size_t nth) {
+    const std::int32_t there = rank_of_[before.index()], here = rank_of_[task.index()];
     const std::string name = program_.describe(before);
-    const Node send{.name = "send: " + name,
-                    .type = chakra::kSend,
-                    .after = message ? sends_.at(before.value()) : std::vector{node_of_.at(before.value())},
-                    .micros = message ? microseconds(timeline_.end[before] - timeline_.start[before]) : 0};
-    (void)write_node(there, send, &sent);
-    return write_node(here, {.name = "receive: " + name, .type = chakra::kReceive}, &sent);
+    const auto known = sent_.find(before.value());
+    const Message message = known != sent_.end()
+                                ? known->second
+                                : send({.name = name, .after = {node_of_.at(before.value())}}, there, here,
+                                       sizes_.of_edge(before, task, nth));
+    return write_node(here, {.name = "receive: " + name, .type = chakra::kReceive}, &message);
+  }
+
+  Message send(Node node, std::int32_t from, std::int32_t to, Bytes size) {
+    node.name = "send: " + node.name;
+    node.type = chakra::kSend;
+    Message message{.from = from, .to = to, .tag = next_tag_++, .size = size};
+    message.node = write_node(from, node, &message);
+    return message;
+  }
+
+  // The rank that receives a message.
+  [[nodiscard]] std::int32_t peer_of(TaskId message) const {
+    const std::span<const TaskId> next = program_.successors_of(message);
+    const auto there = std::ranges::find_if(
+        next, [&](TaskId task) { return rank_of_[task.index()] != rank_of_[message.index()]; });
+    SC_CHECK(there != next.end(), "a message has a receiver");
+    return rank_of_[there->index()];
   }
 
   void write_task(TaskId task) {
     std::vector<std::uint64_t> after = waits_for(task);
+    const std::int32_t rank = rank_of_[task.index()];
+    const Duration time = timeline_.end[task] - timeline_.start[task];
     if (is_message(program_, task)) {
-      sends_.emplace(task.value(), std::move(after));
+      const Message message =
+          send({.name = program_.describe(task), .after = std::move(after), .micros = microseconds(time)},
+               rank, peer_of(task), sizes_.of(task));
+      node_of_.emplace(task.value(), message.node);
+      sent_.emplace(task.value(), message);
       return;
     }
-    File& file = files_[static_cast<std::size_t>(rank_of_[task.index()])];
-    const Duration time = timeline_.end[task] - timeline_.start[task];
+    File& file = files_[static_cast<std::size_t>(rank)];
     const std::int64_t micros = microseconds(file.worked + time) - microseconds(file.worked);
     file.worked += time;
     node_of_.emplace(
         task.value(),
-        write_node(rank_of_[task.index()],
-                   {.name = program_.describe(task), .after = std::move(after), .micros = micros}, nullptr));
+        write_node(rank, {.name = program_.describe(task), .after = std::move(after), .micros = micros},
+                   nullptr));
   }
 
   const Program& program_;
@@ -251,8 +272,8 @@ class ChakraWriter {
   std::vector<std::vector<TaskId>> predecessors_;  // by task; includes the predecessor on its stream
   const MessageSizes sizes_;
   std::vector<File> files_;
-  std::unordered_map<std::uint32_t, std::uint64_t> node_of_;             // by task
-  std::unordered_map<std::uint32_t, std::vector<std::uint64_t>> sends_;  // by message: its predecessors
+  std::unordered_map<std::uint32_t, std::uint64_t> node_of_;  // by task
+  std::unordered_map<std::uint32_t, Message> sent_;           // by message
   std::int32_t next_tag_ = 0;
 };
 

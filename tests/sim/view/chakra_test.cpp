@@ -33,7 +33,8 @@ struct Pipeline {
 };
 
 // A forward of `forward`, a backward of twice that, messages of `message` between ranks.
-Pipeline pipeline(const char* schedule, PipelineShape shape, Duration forward, Duration message) {
+Pipeline pipeline(const char* schedule, PipelineShape shape, Duration forward, Duration message,
+                  const LowerOptions& options = {}) {
   IterationPrices prices;
   const Schedule order = generate(*find_schedule(schedule), shape);
   const StagePlaces places = order.places();
@@ -53,7 +54,7 @@ Pipeline pipeline(const char* schedule, PipelineShape shape, Duration forward, D
   }
   prices.ranks.resize(static_cast<std::size_t>(shape.ranks));
   for (RankPrice& rank : prices.ranks) rank.copies.resize(2);
-  Program program = lower(order, prices, {});
+  Program program = lower(order, prices, options);
   Timeline timeline = run(program);
   return {std::move(program), std::move(timeline)};
 }
@@ -86,6 +87,16 @@ TEST(ChakraTraces, OfEveryKindOfOrderReadBackToTheSameMakespan) {
   for (const char* schedule : {"gpipe", "interleaved-1f1b", "zb-h1"}) {
     const int chunks = std::string(schedule) == "interleaved-1f1b" ? 2 : 1;
     const Pipeline made = pipeline(schedule, {.ranks = 4, .micro_batches = 8, .chunks = chunks}, 1ms, 50us);
+    EXPECT_EQ(read_back(files_of(made)), made.timeline.makespan) << schedule;
+  }
+}
+
+// A message behind another one to the same rank waits for it in the trace, too.
+TEST(ChakraTraces, OfQueuedMessagesReadBackToTheSameMakespan) {
+  for (const auto& [schedule, chunks] :
+       {std::pair{"gpipe", 1}, {"1f1b", 1}, {"interleaved-1f1b", 2}, {"zb-v", 2}}) {
+    const PipelineShape shape{.ranks = 3, .micro_batches = 6, .chunks = chunks};
+    const Pipeline made = pipeline(schedule, shape, 1ms, 2500us, {.queued_messages = true});
     EXPECT_EQ(read_back(files_of(made)), made.timeline.makespan) << schedule;
   }
 }
