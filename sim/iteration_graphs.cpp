@@ -41,6 +41,8 @@ IterationGraphs::Graph& IterationGraphs::graph_of(const Schedule& schedule, cons
           .step = options.step,
           .overlap_slowdown = options.overlap_slowdown,
           .shape = shape_of(prices)};
+  if (options.queued_messages)
+    for (const EdgePrice& edge : prices.edges) key.shape.push_back(edge.between_nodes ? 1 : 0);
   const auto known = graphs_.find(key);
   if (known != graphs_.end()) {
     uses_.splice(uses_.begin(), uses_, known->second.use);

@@ -224,11 +224,15 @@ void Lowering::attach_bucket(int replica, int rank, const RankPass& pass, const 
 Lowering::Handle Lowering::add_message(RankTasks& tasks, const RankPass& pass, Handle after) {
   const Action& action = pass.action;
   const bool forward = action.pass == Pass::kForward;
+  const std::size_t edge = forward ? pass.place : pass.place - 1;
   const int copy = static_cast<int>(pass.place) / places_.stages();
-  const int peer = places_.rank_of(action.stage + (forward ? 1 : -1), copy);
-  const auto before = tasks.sent.find(peer);
+  constexpr int kNic = -1;
+  const int way = prices_.edges[edge].between_nodes && !flows_
+                      ? kNic
+                      : places_.rank_of(action.stage + (forward ? 1 : -1), copy);
+  const auto before = tasks.sent.find(way);
   Handle last = after;
-  for (const Kind& step : message_steps(forward ? pass.place : pass.place - 1, forward)) {
+  for (const Kind& step : message_steps(edge, forward)) {
     if (step.time == Duration::zero()) continue;
     if (options_.blocking_messages) {
       last = compute_task(tasks, step, action.micro_batch);
@@ -239,7 +243,7 @@ Lowering::Handle Lowering::add_message(RankTasks& tasks, const RankPass& pass, H
     if (last == after && before != tasks.sent.end()) builder_.add_dependency(before->second, message);
     last = message;
   }
-  if (options_.queued_messages && last != after) tasks.sent.insert_or_assign(peer, last);
+  if (options_.queued_messages && last != after) tasks.sent.insert_or_assign(way, last);
   return last;
 }
 

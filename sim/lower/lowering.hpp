@@ -97,7 +97,8 @@ class Lowering {
     std::optional<Handle> step{};     // optimizer step of the previous iteration
     bool owes_step = false;           // that step has not run yet (PipeDream-2BW)
     std::optional<Handle> reduced{};  // the gradient reduction that it waits for
-    std::map<int, Handle> sent{};     // the last message to each rank, where messages are queued
+    // Where messages are queued: the last one to each rank; kNic: through the NIC, where links are not shared.
+    std::map<int, Handle> sent{};
 
     // The last tasks of compute and data so far.
     void add_ends(std::vector<Handle>& ends) const {

@@ -105,6 +105,7 @@ EdgePrice slowest_message(const Network& network, int from, int to, Bytes size) 
     const std::pair nodes{cluster.node_of(device_of(a)), cluster.node_of(device_of(b))};
     if (nodes == before) continue;  // the same pair of nodes as the GPU before it
     before = nodes;
+    price.between_nodes = price.between_nodes || nodes.first != nodes.second;
     const DeviceId from_gpu = device_of(a), to_gpu = device_of(b);
     const CollectiveCost out =
         message_cost(cluster, from_gpu, to_gpu, size, same_stage_on_node(cluster, plan, a),

@@ -136,6 +136,7 @@ struct PassHold {
 // Messages over the boundary from a stage to the next; zero when both live on one rank.
 struct EdgePrice {
   PassPrice forward, backward;
+  bool between_nodes = false;  // do they leave by the sender's NIC?
 };
 
 // End of the iteration, and its start under ZeRO, for one pipeline rank.

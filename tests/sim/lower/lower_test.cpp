@@ -231,21 +231,38 @@ TEST(Lower, MessagesToOneRankGoInOrder) {
   EXPECT_EQ(run(lower(schedule, prices, {.queued_messages = true})).makespan, 18s);
 }
 
-// System: two ranks of two stages in a V, one micro-batch after another. Expectation: the forwards of stage 0 and the
-// gradients of stage 3 go to rank 1; where one is on its way, the other waits.
-TEST(Lower, MessagesOfSeveralStagesToOneRankGoInOrder) {
-  const PipelineShape shape{.ranks = 2, .micro_batches = 4, .chunks = 2};
-  IterationPrices prices = uniform_prices(shape, {.message = 3});
-  prices.edges[1] = {};  // stages 1 and 2 are on rank 1
-  const Program program = lower(schedule_of("zb-v", shape), prices, {.queued_messages = true});
+// Messages of the program, each of which its rank sends when the one before it has arrived.
+int messages_in_order(const Program& program) {
   const Timeline timeline = run(program);
   int messages = 0;
   for (std::uint32_t r = 0; r < program.resources.size(); ++r) {
     if (program.resources[ResourceId(r)].name != "send") continue;
-    for (std::uint32_t t = program.resource_begin[r] + 1; t < program.resource_begin[r + 1]; ++t, ++messages)
+    messages += static_cast<int>(program.resource_begin[r + 1] - program.resource_begin[r]);
+    for (std::uint32_t t = program.resource_begin[r] + 1; t < program.resource_begin[r + 1]; ++t)
       EXPECT_GE(timeline.start[TaskId(t)], timeline.end[TaskId(t - 1)]);
   }
-  EXPECT_EQ(messages, 2 * (2 * 4 - 1));
+  return messages;
+}
+
+// System: two ranks of two stages in a V. The forwards of stage 0 and the gradients of stage 3 go to rank 1.
+TEST(Lower, MessagesOfSeveralStagesToOneRankGoInOrder) {
+  const PipelineShape shape{.ranks = 2, .micro_batches = 4, .chunks = 2};
+  IterationPrices prices = uniform_prices(shape, {.message = 3});
+  prices.edges[1] = {};  // stages 1 and 2 are on rank 1
+  const Schedule schedule = schedule_of("zb-v", shape);
+  EXPECT_EQ(messages_in_order(lower(schedule, prices, {.queued_messages = true})), 4 * 4);
+}
+
+// A rank in the middle sends forward and back. Rank 1 sends a second forward while its first gradient is on its way.
+TEST(Lower, MessagesThroughOneNicGoInOrder) {
+  const PipelineShape shape{.ranks = 3, .micro_batches = 6};
+  const Schedule schedule = schedule_of("1f1b", shape);
+  IterationPrices prices = uniform_prices(shape, {.message = 4});
+  const Duration apart = run(lower(schedule, prices, {.queued_messages = true})).makespan;
+  for (EdgePrice& edge : prices.edges) edge.between_nodes = true;
+  const Program together = lower(schedule, prices, {.queued_messages = true});
+  EXPECT_EQ(messages_in_order(together), 4 * 6);
+  EXPECT_GT(run(together).makespan, apart);
 }
 
 // Where no message outlasts the pass behind it the order changes nothing.

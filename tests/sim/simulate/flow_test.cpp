@@ -89,6 +89,27 @@ TEST(Messages, OfOneRankToAnotherFollowEachOther) {
   EXPECT_EQ(flow(scenario).iteration_time, 86ms);
 }
 
+// Four nodes with a NIC each: ranks in the middle send activations on and gradients back, which share it. That they also
+// receive both at once is known on shared links only: 18 % of zb-h1.
+TEST(Messages, ThroughOneNicTakeInTheClosedFormAboutWhatTheyTakeOnSharedLinks) {
+  Scenario scenario = scenario_of(
+      "stagecraft: 1\n"
+      "model: {family: stages, forward: 2 ms, input_gradient: 2 ms, weight_gradient: 2 ms, activation: 100 "
+      "MB}\n"
+      "cluster:\n"
+      "  node: {device: toy, gpus: 1, nics: 1, nic_bandwidth: 10 GB/s, pcie: 100 GB/s}\n"
+      "  nodes: 4\n"
+      "  fabric: {kind: single-switch}\n"
+      "parallelism: {pipeline: 4}\n"
+      "training: {global_batch_size: 16}\n");
+  for (const char* schedule : {"gpipe", "1f1b", "zb-h1"}) {
+    SCOPED_TRACE(schedule);
+    scenario.schedule.name = schedule;
+    const double closed = to_seconds(simulate(scenario).iteration_time);
+    EXPECT_NEAR(to_seconds(flow(scenario).iteration_time) / closed, 1, 0.2);
+  }
+}
+
 // System: four leaves of two nodes of one GPU, a stage of the pipeline below each; one NIC of 10 GB/s a node, and
 // where uplinks are oversubscribed by 2, 10 GB/s a leaf for the messages of two replicas: 100 MB take 20 ms in place
 // of 10. One micro-batch: F and B of 10 and 20 ms through four stages, and three messages each way.
