@@ -416,7 +416,7 @@ TEST(EnumeratePlans, HasAsManyAbstractStagesInEveryPlan) {
 TEST(EnumeratePlans, RefusesWhatAbstractStagesCannotKnow) {
   for (const std::string vary :
        {"parallelism.pipeline=2,4", "parallelism.virtual_stages=1,2", "training.micro_batch_size=1,2",
-        "training.recompute=none,full", "options.fused_kernels=true,false"})
+        "training.recompute=none,full", "options.fused_kernels=true,false", "parallelism={pipeline: 4}"})
     EXPECT_THAT(mistakes_of(small_stages(), {.vary = {vary}}),
                 HasSubstr(vary.substr(0, vary.find('=')) + ": abstract stages have costs for"));
   EXPECT_THAT(mistakes_of(small_stages("1 ms", "", "search: {vary: {parallelism.tensor: [1, 2]}}\n")),
