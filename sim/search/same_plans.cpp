@@ -66,6 +66,7 @@ bool SamePlans::is_new(const SearchPoint& point) {
   const IdleKeys idle = idle_keys(point);
   Identity plan{.choices = {}, .point = point};
   plan.point.frame %= kFrameKinds;
+  const std::size_t choice = frames_[point.frame].choice;
   bool alone = true;
   for (const SearchAxis& axis : space_.axes) {
     if (set_in_place(axis)) continue;
@@ -76,7 +77,7 @@ bool SamePlans::is_new(const SearchPoint& point) {
     else
       plan.choices.push_back(idle.contains(axis.path)
                                  ? kIdle
-                                 : static_cast<std::int64_t>(frame_choice(space_, axis, point.frame)));
+                                 : static_cast<std::int64_t>(value_in_choice(space_, axis, choice)));
   }
   for (std::size_t i = 0; i < kPointSwitches; ++i)
     if (idle.contains(point_switches()[i].path)) plan.point.switches[i] = kIdleSwitch;
