@@ -482,6 +482,20 @@ TEST(EnumeratePlans, TriesMappingsBesideWords) {
   EXPECT_TRUE(seen.contains({Recompute::kFull, 3}));
 }
 
+// System: the 10 plans of 8 GPUs, 4 of one stage with 2 to 16 micro-batches.
+// Expectations: varuna has the passes of 1f1b there; zb-h1 has two for a backward, and gpipe holds all samples.
+TEST(EnumeratePlans, ListsOnceOrdersThatAreTheSameOnOneStage) {
+  const auto plans = [](const std::string& orders, const std::string& samples = "1") {
+    const std::string batch = "training.micro_batch_size=" + samples;
+    return load(small_gpt(kOnly3D), {.vary = {"schedule=" + orders, batch}}).plans.points.size();
+  };
+  EXPECT_EQ(plans("1f1b,varuna"), 20u - 4u);
+  EXPECT_EQ(plans("{name: 1f1b, global_step: false},varuna"), 20u);
+  EXPECT_EQ(plans("1f1b,zb-h1"), 20u);
+  EXPECT_EQ(plans("1f1b,gpipe"), 20u);
+  EXPECT_EQ(plans("1f1b,gpipe", "16"), 20u - 1u);  // one micro-batch of one replica
+}
+
 // A point's scenario is what the loader makes of the same words.
 TEST(EnumeratePlans, FillsScenariosAsTheLoaderWould) {
   const SmallSpace small = load(small_gpt(), {.vary = {"schedule=1f1b,interleaved-1f1b"}});
