@@ -13,7 +13,7 @@ std::vector<std::string> keys_asked_of(const ScenarioTree& tree, Library& librar
   Diagnostics ignored;
   KeySurvey survey(tree.root.where.file);
   ignored.survey_keys(&survey);
-  (void)read_scenario(tree.root, tree.source, tree.folder, library, ignored);
+  (void)read_scenario(tree, library, ignored);
   std::vector<std::string> paths;
   for (const KeySurvey::Entry& entry : survey.entries()) paths.push_back(entry.path);
   return paths;
@@ -27,7 +27,7 @@ std::vector<std::string> known_keys(const ScenarioTree& tree, Library& library) 
   std::erase_if(known.root.entries,
                 [&](const YamlEntry& entry) { return std::ranges::find(asked, entry.key) == asked.end(); });
   Diagnostics ignored;
-  const auto scenario = read_scenario(known.root, tree.source, tree.folder, library, ignored);
+  const auto scenario = read_scenario(known, library, ignored);
   // With all sections present, readers request all keys.
   auto whole = scenario ? parse_yaml(to_yaml(*scenario), tree.source, ignored) : std::nullopt;
   if (!whole) return asked;

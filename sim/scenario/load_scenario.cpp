@@ -36,14 +36,14 @@ namespace fs = std::filesystem;
 
 class Reader {
  public:
-  Reader(const YamlNode& root, const std::string& source, PresetPlaces places, Diagnostics& diagnostics)
-      : tree_(root),
-        places_(places),
+  Reader(const ScenarioTree& tree, Library& library, Diagnostics& diagnostics)
+      : tree_(tree),
+        places_{.library = library, .folder = tree.folder},
         diagnostics_(diagnostics),
         watch_(diagnostics),
         first_(diagnostics.items().size()) {
-    scenario_.source = source;
-    root_.emplace(&root, "", root.where, diagnostics, &scenario_.origins);
+    scenario_.source = tree.source;
+    root_.emplace(&tree.root, "", tree.root.where, diagnostics, &scenario_.origins);
   }
 
   std::optional<Scenario> read();
@@ -62,7 +62,7 @@ class Reader {
   void choose_attention_kernel(HardwareProfile& profile);
   void keep_warnings();
 
-  const YamlNode& tree_;
+  const ScenarioTree& tree_;
   PresetPlaces places_;
   Diagnostics& diagnostics_;
   ErrorWatch watch_;
@@ -189,7 +189,7 @@ void Reader::check_sequence_length() {
 // A scenario with mistakes never reaches resolve(). Its checks run here, so that all mistakes are reported at
 // once.
 void Reader::check_placement() {
-  if (watch_.clean() || !model_ok_ || !jobs_ok_) return;
+  if (watch_.clean() || tree_.open_plan || !model_ok_ || !jobs_ok_) return;
   (void)resolve({.model = scenario_.model,
                  .cluster = counted_ ? &*counted_ : nullptr,
                  .parallelism = scenario_.parallelism,
@@ -229,8 +229,7 @@ void Reader::read_profile() {
 // Surveys get none, since they call this reader themselves.
 std::vector<std::string> Reader::keys_elsewhere() {
   if (diagnostics_.survey() != nullptr || !root_->has_unasked()) return {};
-  std::vector<std::string> paths =
-      known_keys({.root = tree_, .source = scenario_.source, .folder = places_.folder}, places_.library);
+  std::vector<std::string> paths = known_keys(tree_, places_.library);
   std::erase_if(paths, [](const std::string& path) { return path.find_first_of("[<") != std::string::npos; });
   return paths;
 }
@@ -329,21 +328,25 @@ Diagnostic no_scenario(const YamlNode& root, const std::string& source) {
 
 }  // namespace
 
-std::optional<Scenario> read_scenario(const YamlNode& root, const std::string& source, const fs::path& folder,
-                                      Library& library, Diagnostics& diagnostics) {
-  if (root.find("stagecraft") == nullptr) {
-    diagnostics.error(no_scenario(root, source));
+std::optional<Scenario> read_scenario(const ScenarioTree& tree, Library& library, Diagnostics& diagnostics) {
+  if (tree.root.find("stagecraft") == nullptr) {
+    diagnostics.error(no_scenario(tree.root, tree.source));
     return std::nullopt;
   }
-  if (looks_like_sweep(root)) {
+  if (looks_like_sweep(tree.root)) {
     diagnostics.error({.code = "not-a-scenario",
-                       .where = {.file = source, .line = 1, .column = 1},
+                       .where = {.file = tree.source, .line = 1, .column = 1},
                        .path = {},
                        .message = "this is a sweep, not a scenario: it has `base` or `vary`, and no `model`",
                        .hint = "stagecraft sweep FILE runs it; its `base` is a scenario"});
     return std::nullopt;
   }
-  return Reader(root, source, {.library = library, .folder = folder}, diagnostics).read();
+  return Reader(tree, library, diagnostics).read();
+}
+
+std::optional<Scenario> read_scenario(const YamlNode& root, const std::string& source, const fs::path& folder,
+                                      Library& library, Diagnostics& diagnostics) {
+  return read_scenario({.root = root, .source = source, .folder = folder}, library, diagnostics);
 }
 
 std::optional<Scenario> load_scenario(const fs::path& file, std::span<const std::string> overrides,
@@ -352,7 +355,7 @@ std::optional<Scenario> load_scenario(const fs::path& file, std::span<const std:
   std::optional<ScenarioTree> tree = load_tree(file, library, diagnostics);
   if (!tree) return std::nullopt;
   apply_overrides(*tree, overrides, library, diagnostics);
-  auto scenario = read_scenario(tree->root, tree->source, tree->folder, library, diagnostics);
+  auto scenario = read_scenario(*tree, library, diagnostics);
   return watch.clean() ? std::move(scenario) : std::nullopt;
 }
 

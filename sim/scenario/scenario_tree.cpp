@@ -107,7 +107,7 @@ void check_taken_away(const ScenarioTree& tree, const std::string& assignment, L
   YamlNode root = tree.root;
   apply_override(root, path, yaml_scalar("null", where), silent);
   Diagnostics read;
-  (void)read_scenario(root, tree.source, tree.folder, library, read);
+  (void)read_scenario({.root = std::move(root), .source = tree.source, .folder = tree.folder}, library, read);
   for (const Diagnostic& mistake : read.items())
     if (mistake.code == "unknown-key" && mistake.where.file == where.file) diagnostics.add(mistake);
 }
@@ -135,16 +135,21 @@ std::optional<ScenarioTree> load_tree(const fs::path& word, Library& library, Di
   return ScenarioTree{.root = *std::move(root), .source = file->string(), .folder = file->parent_path()};
 }
 
+ScenarioTree assigned(const ScenarioTree& tree, std::span<const Assignment> assignments, Library& library,
+                      Diagnostics& diagnostics) {
+  ScenarioTree all = tree;
+  for (const Assignment& assignment : assignments) {
+    if (all.root.kind != YamlNode::Kind::kMap) break;  // no scenario, which is said when it is read
+    expand_name(all.root, assignment.path, {.library = library, .folder = tree.folder}, diagnostics);
+    apply_override(all.root, assignment.path, assignment.value, diagnostics);
+  }
+  return all;
+}
+
 std::optional<Scenario> load_scenario(const ScenarioTree& tree, std::span<const Assignment> assignments,
                                       Library& library, Diagnostics& diagnostics) {
   const ErrorWatch watch(diagnostics);
-  YamlNode root = tree.root;
-  for (const Assignment& assignment : assignments) {
-    if (root.kind != YamlNode::Kind::kMap) break;  // no scenario, which is said when it is read
-    expand_name(root, assignment.path, {.library = library, .folder = tree.folder}, diagnostics);
-    apply_override(root, assignment.path, assignment.value, diagnostics);
-  }
-  auto scenario = read_scenario(root, tree.source, tree.folder, library, diagnostics);
+  auto scenario = read_scenario(assigned(tree, assignments, library, diagnostics), library, diagnostics);
   return watch.clean() ? std::move(scenario) : std::nullopt;
 }
 

@@ -16,6 +16,8 @@ struct ScenarioTree {
   YamlNode root;
   std::string source;            // the path as it was given, or that of an installed scenario
   std::filesystem::path folder;  // base of relative paths
+  // Are its degrees filled in later? Else a tree with mistakes is told those of its degrees as well.
+  bool open_plan = false;
 };
 // Does it look like the file of a sweep (docs/sweeps.md), in place of a scenario's?
 [[nodiscard]] bool looks_like_sweep(const YamlNode& root);
@@ -27,6 +29,11 @@ struct Assignment {
   std::string path;
   YamlNode value;
 };
+// The tree with these values, applied in order. Reports values that cannot be put where they belong.
+[[nodiscard]] ScenarioTree assigned(const ScenarioTree& tree, std::span<const Assignment> assignments,
+                                    Library& library, Diagnostics& diagnostics);
+[[nodiscard]] std::optional<Scenario> read_scenario(const ScenarioTree& tree, Library& library,
+                                                    Diagnostics& diagnostics);
 // `assignments` apply in order before reading. Mistakes in them are reported at their values.
 [[nodiscard]] std::optional<Scenario> load_scenario(const ScenarioTree& tree,
                                                     std::span<const Assignment> assignments, Library& library,

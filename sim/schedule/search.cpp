@@ -375,4 +375,21 @@ OrderSearchResult search_schedule(const SearchRequest& request) {
   return result;
 }
 
+OrderSearchResult search_placements(SearchRequest request) {
+  request.placement = Placement::kLoop;
+  OrderSearchResult loop = search_schedule(request);
+  if (request.shape.chunks != 2) return loop;
+  request.placement = Placement::kV;
+  OrderSearchResult v = search_schedule(request);
+  OrderSearchResult& best = v.length < loop.length ? v : loop;
+  const bool v_named =
+      !v.best_named.empty() && (loop.best_named.empty() || v.best_named_length < loop.best_named_length);
+  const OrderSearchResult& named = v_named ? v : loop;
+  best.lower_bound = std::min(loop.lower_bound, v.lower_bound);
+  best.plays = loop.plays + v.plays;
+  best.best_named_length = named.best_named_length;
+  best.best_named = std::string(named.best_named);
+  return std::move(best);
+}
+
 }  // namespace stagecraft

@@ -54,6 +54,10 @@ struct OrderSearchResult {
 // requires a request that search_constraint() accepts.
 [[nodiscard]] OrderSearchResult search_schedule(const SearchRequest& request);
 
+// The best over the placements that the chunks allow: the loop, and with two chunks the V (its placement is the
+// schedule's). Bound, best named and replayed orders are those of all of them.
+[[nodiscard]] OrderSearchResult search_placements(SearchRequest request);
+
 // The problem that a request poses.
 [[nodiscard]] SearchProblem problem_of(const SearchRequest& request);
 

@@ -21,9 +21,9 @@ using Numbers = std::vector<std::int64_t>;
 
 constexpr std::int64_t kMostDegree = 1'000'000;
 
-// Values of the axes that are set in place, read once; nullopt: every number that divides, or the frame's.
+// Values of the axes that are set in place, read once.
 struct AxisValues {
-  const SearchAxis* axis = nullptr;  // nullptr: fixed
+  const SearchAxis* axis = nullptr;  // nullptr: the frame's
   Numbers values = {};               // values of an axis that lists them
 
   [[nodiscard]] bool all() const { return axis != nullptr && axis->all(); }
@@ -59,7 +59,7 @@ class AxisReader {
   AxisValues words(const char* path, std::span<const std::string_view> names) {
     return read(path, [&](const YamlNode& node) -> std::optional<std::int64_t> {
       const auto found = std::ranges::find(names, std::string_view(node.text));
-      if (node.kind == YamlNode::Kind::kScalar && found != names.end()) return found - names.begin();
+      if (found != names.end()) return found - names.begin();
       const std::vector<std::string> known(names.begin(), names.end());
       refuse(path, node, "is not one of them", suggest(node.text, known));
       return std::nullopt;
@@ -68,7 +68,7 @@ class AxisReader {
 
   std::vector<double> of_switch(const PointSwitch& one) {
     std::vector<double> values;
-    const SearchAxis* axis = space_.find(one.path);
+    const SearchAxis* axis = in_place(one.path);
     if (axis == nullptr) return values;
     for (const YamlNode& node : axis->values) {
       const auto number = parse_number(node.text);
@@ -84,9 +84,14 @@ class AxisReader {
   }
 
  private:
+  [[nodiscard]] const SearchAxis* in_place(std::string_view path) const {
+    const SearchAxis* axis = space_.find(path);
+    return axis != nullptr && set_in_place(*axis) ? axis : nullptr;
+  }
+
   template <class Read>
   AxisValues read(const char* path, Read value_of) {
-    AxisValues values{.axis = space_.find(path)};
+    AxisValues values{.axis = in_place(path)};
     if (values.axis == nullptr) return values;
     for (const YamlNode& node : values.axis->values)
       if (const auto value = value_of(node)) add_once(values.values, *value);
@@ -425,9 +430,9 @@ std::optional<SearchPlans> enumerate_plans(const ScenarioTree& base, const Searc
   if (frame_choices(space, kMostFrameChoices) > kMostFrameChoices)
     return too_many(kMostFrameChoices, "choices of schedules, numbers of GPUs and varied keys");
   const ErrorWatch errors(diagnostics);
-  auto frames = load_frames(base, space, library, diagnostics);
-  if (!frames) return std::nullopt;
-  SearchPlans plans{.frames = *std::move(frames), .points = {}};
+  auto loaded = load_frames(base, space, library, diagnostics);
+  if (!loaded) return std::nullopt;
+  SearchPlans plans{.frames = std::move(loaded->frames), .points = {}, .refused = std::move(loaded->refused)};
   Enumerator enumerator(space, plans, diagnostics);
   if (!errors.clean()) return std::nullopt;
   for (std::uint32_t i = 0; i < plans.frames.size() && !enumerator.too_many(); i += kFrameKinds)

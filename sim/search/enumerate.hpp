@@ -34,12 +34,21 @@ inline constexpr std::size_t kMostFrameChoices = 10'000;
 // A loaded scenario for one schedule, number of GPUs and value of every other key.
 struct SearchFrame {
   Scenario scenario;
+  std::size_t choice = 0;  // its number among the choices of those values, those that are refused included
   int gpus = 0;
   bool chunked = false;  // its schedule takes chunks
   int own_zero = 0;      // ZeRO stage that the scenario has, whatever the frame was loaded with
+  std::optional<YamlNode> schedule = {}, recompute = {};  // as they are written, where they are
   RunOrders runs = {};
   // Plans of several stages that are none, as its software does not run its order.
   std::size_t left_aside = 0;
+};
+
+// Choices of values that make no scenario: one reason, with the first choice that it met.
+struct RefusedChoices {
+  Diagnostic reason;
+  std::size_t choice = 0;
+  std::size_t count = 0;
 };
 
 // A listed degree that no plan has.
@@ -53,10 +62,11 @@ struct SearchPlans {
   std::vector<SearchPoint> points;
   std::size_t without_own_layers = 0;  // of the points: other stages than the scenario's split has
   std::vector<UnusedDegree> unused = {};
+  std::vector<RefusedChoices> refused = {};  // most frequent first
 };
 
-// nullopt after reporting: values that are none, a cluster without such GPU counts, a space without a plan or
-// with too many.
+// nullopt after reporting: values that are none, a cluster without such GPU counts, a space without a scenario,
+// without a plan or with too many.
 [[nodiscard]] std::optional<SearchPlans> enumerate_plans(const ScenarioTree& base, const SearchSpace& space,
                                                          Library& library, Diagnostics& diagnostics);
 

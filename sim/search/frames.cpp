@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
+#include <iterator>
 #include <string>
 #include <utility>
 
@@ -32,9 +34,11 @@ using Assignments = std::vector<Assignment>;
 class FrameLoader {
  public:
   FrameLoader(const ScenarioTree& base, const SearchSpace& space, Library& library, Diagnostics& diagnostics)
-      : base_(base), space_(space), library_(library), diagnostics_(diagnostics) {}
+      : base_(base), space_(space), library_(library), diagnostics_(diagnostics) {
+    base_.open_plan = true;
+  }
 
-  std::optional<std::vector<SearchFrame>> load() {
+  std::optional<LoadedFrames> load() {
     const ErrorWatch errors(diagnostics_);
     std::vector<Assignments> choices = {taken_away()};
     for (const SearchAxis& axis : space_.axes)
@@ -43,10 +47,15 @@ class FrameLoader {
       for (const Assignments& choice : choices) {
         Assignments all = gpus;
         all.insert(all.end(), choice.begin(), choice.end());
-        if (!add(all)) return std::nullopt;
+        add(all);
       }
     if (!errors.clean()) return std::nullopt;
-    return std::move(frames_);
+    if (loaded_.frames.empty()) {
+      diagnostics_.add_all(first_mistakes_);
+      return std::nullopt;
+    }
+    std::ranges::stable_sort(loaded_.refused, std::ranges::greater(), &RefusedChoices::count);
+    return std::move(loaded_);
   }
 
  private:
@@ -109,20 +118,44 @@ class FrameLoader {
     return load_scenario(base_, assignments, library_, ignored);
   }
 
-  // The frames of a choice, one of each kind. False after reporting.
-  bool add(const Assignments& assignments) {
-    const auto own = load_scenario(base_, assignments, library_, diagnostics_);
-    if (!own) return false;
-    for (std::uint32_t kind = 0; kind < kFrameKinds; ++kind)
-      if (!add(assignments, static_cast<FrameKind>(kind), own->parallelism.zero_stage)) return false;
-    return true;
+  // The frames of a choice, one of each kind; none where it makes no scenario.
+  void add(const Assignments& assignments) {
+    Diagnostics said;
+    std::vector<SearchFrame> kinds;
+    const auto own = load_scenario(base_, assignments, library_, said);
+    for (std::uint32_t kind = 0; kind < kFrameKinds && !said.has_errors(); ++kind)
+      if (auto frame = frame_of(assignments, static_cast<FrameKind>(kind), said)) {
+        frame->own_zero = own->parallelism.zero_stage;
+        kinds.push_back(*std::move(frame));
+      }
+    if (said.has_errors()) {
+      refuse(std::move(said));
+    } else {
+      diagnostics_.add_all(said);
+      std::ranges::move(kinds, std::back_inserter(loaded_.frames));
+    }
+    ++choice_;
   }
 
-  bool add(Assignments assignments, FrameKind kind, int own_zero) {
+  void refuse(Diagnostics mistakes) {
+    const std::vector<Diagnostic> sorted = mistakes.sorted();
+    const Diagnostic& reason = *first_error(sorted);
+    const auto known = std::ranges::find_if(loaded_.refused, [&](const RefusedChoices& other) {
+      return other.reason.code == reason.code && other.reason.path == reason.path;
+    });
+    if (known != loaded_.refused.end())
+      ++known->count;
+    else
+      loaded_.refused.push_back({.reason = reason, .choice = choice_, .count = 1});
+    if (choice_ == 0) first_mistakes_ = std::move(mistakes);
+  }
+
+  std::optional<SearchFrame> frame_of(Assignments assignments, FrameKind kind, Diagnostics& said) {
     const bool sharded = kind != FrameKind::kReplicated;
     assignments.push_back({"parallelism.zero_stage", given(sharded ? "2" : "0", "search")});
-    auto scenario = load_scenario(base_, assignments, library_, diagnostics_);
-    if (!scenario) return false;
+    const ScenarioTree tree = assigned(base_, assignments, library_, said);
+    auto scenario = read_scenario(tree, library_, said);
+    if (!scenario) return std::nullopt;
     const char* split = kind == FrameKind::kShardedStages   ? "parallelism.pipeline"
                         : kind == FrameKind::kShardedTensor ? "parallelism.tensor"
                                                             : nullptr;
@@ -130,18 +163,23 @@ class FrameLoader {
       if (auto with = with_degree(split, assignments, scenario->cluster->gpu_count()))
         scenario = std::move(with);
     if (!scenario->cluster) {
-      error({.file = base_.source}, "cluster", "missing-key",
-            "a search needs GPUs, and the scenario has no cluster",
-            "`schedule search` finds orders without any");
-      return false;
+      said.error({.code = "missing-key",
+                  .where = {.file = base_.source},
+                  .path = "cluster",
+                  .message = "a search needs GPUs, and the scenario has no cluster",
+                  .hint = "`schedule search` finds orders without any"});
+      return std::nullopt;
     }
     const int gpus = scenario->cluster->gpu_count();
-    SearchFrame frame{.scenario = *std::move(scenario), .gpus = gpus, .chunked = false, .own_zero = own_zero};
+    SearchFrame frame{.scenario = *std::move(scenario), .choice = choice_, .gpus = gpus};
+    if (const YamlNode* order = tree.root.find("schedule")) frame.schedule = *order;
+    const YamlNode* training = tree.root.find("training");
+    if (const YamlNode* again = training == nullptr ? nullptr : training->find("recompute"))
+      frame.recompute = *again;
     frame.runs = run_orders(frame.scenario, space_);
     if (const ScheduleKind* order = find_schedule(frame.scenario.schedule.name))
       frame.chunked = order->chunked;
-    frames_.push_back(std::move(frame));
-    return true;
+    return frame;
   }
 
   void error(const SourceLocation& where, const char* path, const char* code, std::string message,
@@ -150,18 +188,24 @@ class FrameLoader {
         {.code = code, .where = where, .path = path, .message = std::move(message), .hint = std::move(hint)});
   }
 
-  const ScenarioTree& base_;
+  ScenarioTree base_;
   const SearchSpace& space_;
   Library& library_;
   Diagnostics& diagnostics_;
-  std::vector<SearchFrame> frames_;
+  std::size_t choice_ = 0;
+  LoadedFrames loaded_;
+  Diagnostics first_mistakes_;  // of the first choice
 };
 
 }  // namespace
 
 bool set_in_place(const SearchAxis& axis) {
-  return axis.all() || std::ranges::find(kInPlace, axis.path) != kInPlace.end() ||
-         std::ranges::find(point_switches(), axis.path, &PointSwitch::path) != point_switches().end();
+  const bool words = std::ranges::all_of(
+      axis.values, [](const YamlNode& value) { return value.kind == YamlNode::Kind::kScalar; });
+  const bool listed =
+      std::ranges::find(kInPlace, axis.path) != kInPlace.end() ||
+      std::ranges::find(point_switches(), axis.path, &PointSwitch::path) != point_switches().end();
+  return axis.all() || (listed && words);
 }
 
 std::size_t frame_choices(const SearchSpace& space, std::size_t most) {
@@ -171,8 +215,8 @@ std::size_t frame_choices(const SearchSpace& space, std::size_t most) {
   return count;
 }
 
-std::size_t frame_choice(const SearchSpace& space, const SearchAxis& axis, std::uint32_t frame) {
-  std::size_t rest = frame / kFrameKinds;
+std::size_t value_in_choice(const SearchSpace& space, const SearchAxis& axis, std::size_t choice) {
+  std::size_t rest = choice;
   for (std::size_t i = space.axes.size(); i-- > 0;) {
     const SearchAxis& other = space.axes[i];
     if (set_in_place(other)) continue;
@@ -182,8 +226,8 @@ std::size_t frame_choice(const SearchSpace& space, const SearchAxis& axis, std::
   return rest % axis.values.size();
 }
 
-std::optional<std::vector<SearchFrame>> load_frames(const ScenarioTree& base, const SearchSpace& space,
-                                                    Library& library, Diagnostics& diagnostics) {
+std::optional<LoadedFrames> load_frames(const ScenarioTree& base, const SearchSpace& space, Library& library,
+                                        Diagnostics& diagnostics) {
   return FrameLoader(base, space, library, diagnostics).load();
 }
 

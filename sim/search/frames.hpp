@@ -13,7 +13,7 @@
 
 namespace stagecraft {
 
-// Is a point set to its values in place? Else they are of frames.
+// Is a point set to its values in place? Else they are of frames: of most keys, and all that are no plain words.
 [[nodiscard]] bool set_in_place(const SearchAxis& axis);
 
 // The default software and its defaults depend on the sharded parts of the model.
@@ -29,14 +29,19 @@ inline constexpr std::uint32_t kFrameKinds = 4;
 // up to the first product above `most`.
 [[nodiscard]] std::size_t frame_choices(const SearchSpace& space, std::size_t most);
 
-// Index of the value that an axis has in a frame. Frames are made in the order of the axes, the last one
-// fastest.
-[[nodiscard]] std::size_t frame_choice(const SearchSpace& space, const SearchAxis& axis, std::uint32_t frame);
+// Index of the value that an axis has in the choice of this number. Choices are made in the order of the axes,
+// the last one fastest.
+[[nodiscard]] std::size_t value_in_choice(const SearchSpace& space, const SearchAxis& axis,
+                                          std::size_t choice);
 
-// Loads one frame of each kind, in order, for each number of GPUs, schedule and choice of other values.
-// Reports mistakes.
-[[nodiscard]] std::optional<std::vector<SearchFrame>> load_frames(const ScenarioTree& base,
-                                                                  const SearchSpace& space, Library& library,
-                                                                  Diagnostics& diagnostics);
+struct LoadedFrames {
+  std::vector<SearchFrame> frames;
+  std::vector<RefusedChoices> refused = {};
+};
+
+// Loads one frame of each kind, in order, for each number of GPUs, schedule and choice of other values that
+// makes a scenario. Reports the mistakes of the first choice where none does.
+[[nodiscard]] std::optional<LoadedFrames> load_frames(const ScenarioTree& base, const SearchSpace& space,
+                                                      Library& library, Diagnostics& diagnostics);
 
 }  // namespace stagecraft

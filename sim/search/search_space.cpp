@@ -21,12 +21,21 @@ constexpr std::array<std::string_view, 8> kDividing = {
     "parallelism.virtual_stages", "training.micro_batch_size"};
 constexpr const char* kContextPath = "parallelism.context";
 constexpr const char* kLayersPath = "parallelism.stage_layers";
+constexpr std::array<std::string_view, 2> kGpuPaths = {"cluster.nodes", "cluster.gpus"};
 
+// Is one the other, or a part of it? Then values of one say what the other is.
+bool meet(std::string_view one, std::string_view other) {
+  return varied_twice(one, other).has_value();
+}
+
+// Reads one layer after the other: the defaults, the scenario, the command line. What a layer says of a path
+// replaces all that those before it say of it, of its parts, and of what it is a part of.
 class SpaceReader {
  public:
   SpaceReader(SearchSpace& space, Diagnostics& diagnostics) : space_(space), diagnostics_(diagnostics) {}
 
   void read(const YamlNode* section, const std::string& path, const SourceLocation& where) {
+    varied_.clear();
     YamlMap map(section, path, where, diagnostics_);
     for (const char* key : {"vary", "gpus", "source"}) map.accepts(key, {});  // read by hand
     if (const YamlNode* vary = map.get("vary")) read_axes(*vary, map);
@@ -41,8 +50,9 @@ class SpaceReader {
   }
 
   void read(const SearchWords& words) {
+    varied_.clear();
     for (const std::string& text : words.vary) read_vary(text);
-    for (const std::string& path : words.fix) read_fix(path);
+    for (const std::string& path : words.fix) fix(path, {.file = "--fix " + path});
     if (words.gpus) {
       space_.gpus = parse_gpu_counts(*words.gpus);
       space_.gpus_where = {.file = "--gpus " + *words.gpus};
@@ -52,6 +62,7 @@ class SpaceReader {
               "--gpus 256..4096, or 8,16,40");
     }
     if (words.price) read_price(*words.price, {.file = "--price " + *words.price});
+    check_gpus();
   }
 
  private:
@@ -65,17 +76,24 @@ class SpaceReader {
   }
 
   void put(SearchAxis axis) {
-    const auto known = std::ranges::find(space_.axes, axis.path, &SearchAxis::path);
-    if (known != space_.axes.end())
-      *known = std::move(axis);
-    else
-      space_.axes.push_back(std::move(axis));
+    for (const std::string& other : varied_)
+      if (const auto twice = varied_twice(axis.path, other))
+        return error(axis.where, twice->path, "contradictory", twice->message, twice->hint);
+    varied_.push_back(axis.path);
+    known_.push_back(axis.path);
+    const auto gives_way = [&](const SearchAxis& other) { return meet(axis.path, other.path); };
+    const auto at = std::ranges::find_if(space_.axes, gives_way) - space_.axes.begin();
+    std::erase_if(space_.axes, gives_way);
+    space_.axes.insert(space_.axes.begin() + at, std::move(axis));
   }
 
   void fix(const std::string& path, const SourceLocation& where) {
-    const auto varies = std::erase_if(space_.axes, [&](const SearchAxis& axis) { return axis.path == path; });
+    for (const std::string& varied : varied_)
+      if (path == varied || path.starts_with(varied + "."))
+        return error(where, path, "contradictory", "is varied as well", "leave out --vary, or --fix");
+    std::erase_if(space_.axes, [&](const SearchAxis& axis) { return axis.path == path; });
     if (path == kLayersPath) space_.fixed_stage_layers = true;  // which follows the stages unless it is fixed
-    if (varies > 0 || path == kLayersPath) return;
+    if (path == kLayersPath || std::ranges::find(known_, path) != known_.end()) return;
     std::vector<std::string> names;
     for (const SearchAxis& axis : space_.axes) names.push_back(axis.path);
     const auto near = nearest_name(path, names);
@@ -94,8 +112,13 @@ class SpaceReader {
   std::optional<SearchAxis> read_axis(const std::string& path, const YamlNode& node) {
     SearchAxis axis{.path = path, .values = {}, .where = node.where};
     const bool word = node.kind == YamlNode::Kind::kScalar && node.text == "all" && !node.quoted;
-    const bool limits = node.kind == YamlNode::Kind::kMap;
-    if ((word || limits) && !counts_divisors(path)) {
+    const bool limits = node.kind == YamlNode::Kind::kMap && counts_divisors(path);  // else it is a value
+    if (meet(path, "search")) {
+      error(node.where, path, "bad-value", "is a setting of the whole search, which no plan has",
+            "give it once: in `search`, or as an option (--gpus, --price)");
+      return std::nullopt;
+    }
+    if (word && !counts_divisors(path)) {
       error(node.where, path, "bad-value", "has no numbers that divide", "list the values: [a, b]");
       return std::nullopt;
     }
@@ -126,18 +149,18 @@ class SpaceReader {
     const bool one = parsed.vary.values.size() == 1 && (list == "all" || list.starts_with('{'));
     const auto node = parse_option(one ? list : "[" + list + "]", where, parsed.vary.path, diagnostics_);
     if (!node) return;
-    for (const std::string& other : varied_)
-      if (const auto twice = varied_twice(parsed.vary.path, other))
-        return error(where, twice->path, "contradictory", twice->message, twice->hint);
-    varied_.push_back(parsed.vary.path);
     if (auto axis = read_axis(parsed.vary.path, *node)) put(*std::move(axis));
   }
 
-  void read_fix(const std::string& path) {
-    const SourceLocation where{.file = "--fix " + path};
-    if (std::ranges::find(varied_, path) != varied_.end())
-      return error(where, path, "contradictory", "is varied as well", "leave out --vary, or --fix");
-    fix(path, where);
+  // Numbers of GPUs and of nodes say the same thing.
+  void check_gpus() {
+    if (space_.gpus.empty()) return;
+    for (const SearchAxis& axis : space_.axes)
+      for (const std::string_view path : kGpuPaths)
+        if (meet(axis.path, path))
+          return error(space_.gpus_where, axis.path, "contradictory",
+                       "varies, and the search has numbers of GPUs as well",
+                       "leave out --vary, or the numbers of GPUs");
   }
 
   void read_gpus(const YamlNode& node, YamlMap& map) {
@@ -161,7 +184,8 @@ class SpaceReader {
 
   SearchSpace& space_;
   Diagnostics& diagnostics_;
-  std::vector<std::string> varied_;  // by the command line, which says of a path one thing
+  std::vector<std::string> varied_;  // by this layer, which says of a path one thing
+  std::vector<std::string> known_;   // by any layer, so that it may be fixed
 };
 
 }  // namespace

@@ -6,7 +6,7 @@
 //       parallelism.pipeline: all              # every number that divides
 //       parallelism.virtual_stages: {at_most: 8}           # the same, up to a limit
 //       parallelism.context: {tokens_each: 4096}           # the same, with so many tokens a rank at least
-//       offload.weights: [0, 1]                # any key of a scenario may vary, by values
+//       offload.weights: [0, 1]                # any key of a scenario may vary, by values, mappings included
 //     fix: [schedule]                          # stays what the scenario says
 //     gpus: 256..4096                          # 256, 512, … 4096; or a list; left out: those of the cluster
 //     batch: exact                             # or at-most: the largest multiple of `data` up to it
@@ -14,7 +14,8 @@
 //     price: 2 USD/h                           # of a GPU
 //
 // The default space is in scenarios/search/space.yaml, with the reasons. A scenario's `search` replaces it
-// path by path, and command-line options replace that. Only schedules that the scenario's software runs are
+// path by path, and command-line options replace that; `training: [{…}, {…}]` replaces all that varies below
+// `training`. Only schedules that the scenario's software runs are
 // tried (software_orders.hpp). For abstract stages fewer keys vary (stage_axes.hpp).
 #pragma once
 

@@ -10,6 +10,7 @@
 #include <variant>
 
 #include "sim/scenario/no_effect.hpp"
+#include "sim/study/compare.hpp"
 
 namespace stagecraft {
 namespace {
@@ -34,7 +35,8 @@ bool knows(const StagesSpec& stages, std::string_view path) {
   const auto is_of = [&](std::string_view key) {
     return path == key || (path.starts_with(key) && path[key.size()] == '.');
   };
-  return std::ranges::none_of(kOfOneCost, is_of) && std::ranges::none_of(idle_keys_of_stages(), is_of);
+  const auto has = [&](std::string_view key) { return varied_twice(path, key).has_value(); };
+  return std::ranges::none_of(kOfOneCost, has) && std::ranges::none_of(idle_keys_of_stages(), is_of);
 }
 
 // Chunks of each rank, so that stages are as many as they are.

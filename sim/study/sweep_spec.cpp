@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 constexpr std::int64_t kMostChoices = 1'000'000;  // limit of one axis
 
-// A number and its suffix: "10 ms" is 10 and " ms".
+// A number and its unit, with a space before it where there is one: "10 ms" is 10 and " ms".
 struct Figure {
   double number = 0;
   std::string unit;
@@ -35,6 +35,11 @@ std::optional<Figure> figure_of(const std::string& text) {
     return Figure{.number = *number, .unit = text.substr(length), .whole = whole};
   }
   return std::nullopt;
+}
+
+// "10 ms" and "20ms" have one unit.
+bool is_one_unit(std::string_view one, std::string_view other) {
+  return trimmed(one, " ") == trimmed(other, " ");
 }
 
 std::vector<std::string> split_paths(const std::string& key) {
@@ -142,7 +147,7 @@ class AxisReader {
     if (!low) map.error("from", "bad-number", fmt::format("{} is not a number", in_quotes(from)));
     if (!high) map.error("to", "bad-number", fmt::format("{} is not a number", in_quotes(to)));
     if (!low || !high) return std::nullopt;
-    if (low->unit != high->unit) {
+    if (!is_one_unit(low->unit, high->unit)) {
       map.error("to", "bad-unit",
                 fmt::format("{} and {} have different units", in_quotes(from), in_quotes(to)),
                 "write both in one unit");
@@ -190,7 +195,7 @@ class AxisReader {
   void add_steps(YamlMap& map, const SweepRange& range, const Figure& step) {
     if (range.logarithmic)
       return map.error("step", "contradictory", "a logarithmic range has a factor, not a step");
-    if (!step.unit.empty() && step.unit != range.unit)
+    if (!step.unit.empty() && !is_one_unit(step.unit, range.unit))
       return map.error("step", "bad-unit", "has another unit than the ends of the range",
                        "write all three in one unit");
     if (!(step.number > 0)) return map.error("step", "out-of-range", "a step is more than 0");

@@ -261,6 +261,60 @@ class Search(unittest.TestCase):
             self.assertEqual(result["iteration_time_s"], plan["iteration_time_s"])
             self.assertEqual(result["memory"]["peak_bytes"], plan["peak_bytes"])
 
+    # As they are written: their names alone are other plans.
+    def test_plans_say_mappings_of_the_scenario_whole(self):
+        for lines, fixed in (("schedule: {name: interleaved-1f1b, micro_batch_group: 8}\n", "schedule"),
+                             ("training: {global_batch_size: 16, attention: unfused, recompute: {granularity: full, method: block, "
+                              "layers: 2}}\n", "training.recompute"),
+                             ("training: {global_batch_size: 16, attention: unfused, recompute: {granularity: selective, modules: "
+                              "[mlp]}}\n", "training.recompute")):
+            self.file.write_text(SMALL.replace("training: {global_batch_size: 16, attention: unfused}\n",
+                                               lines if fixed != "schedule" else lines + "training: {global_batch_size: 16}\n"))
+            answer = self.document("--fix", fixed, "--vary", "parallelism.pipeline=2", "--top", 2)
+            self.assertIsInstance(answer["ranked"][0]["plan"][fixed], dict)
+            self.assert_plans_run_as_printed(answer)
+
+    # A whole comes before its parts, and nodes with the numbers of GPUs.
+    def test_plans_of_listed_mappings_and_of_several_gpu_counts_run_as_printed(self):
+        few = ["--vary", "training.micro_batch_size=1", "--fix", "schedule", "--fix", "training.recompute", "--top", 2]
+        self.assert_plans_run_as_printed(self.document(*few, "--vary", "parallelism={tensor: 2},{tensor: 4, pipeline: 2}"))
+        answer = self.document(*few, "--vary", "parallelism.tensor=2", "--gpus", "4,16")
+        self.assert_plans_run_as_printed(answer)
+        self.assertEqual({(None, 4), (2, None)},
+                         {(plan["plan"]["cluster.nodes"], plan["plan"]["cluster.gpus"]) for plan in answer["scaling"]})
+        recompute = "training.recompute=none,{granularity: full, method: block, layers: 3}"
+        self.assert_plans_run_as_printed(self.document("--vary", "training.micro_batch_size=1", "--fix", "schedule", "--vary", recompute))
+
+    # In short where that tells them apart, else whole.
+    def test_rows_show_the_values_that_they_differ_in(self):
+        few = ["--vary", "parallelism.tensor=2", "--vary", "parallelism.pipeline=2", "--vary", "training.micro_batch_size=1", "--fix",
+               "training.recompute", "--fix", "parallelism.sequence_parallel"]
+        orders = "[tensor, context, expert, data, pipeline],[pipeline, data, tensor, context, expert]"
+        fabrics = "{kind: single-switch, switch_latency: 1 us},{kind: single-switch, switch_latency: 9 us}"
+        for path, values in (("parallelism.order", orders), ("schedule", "{name: 1f1b, global_step: false},1f1b"),
+                             ("cluster.fabric", fabrics)):
+            text = self.run_it("search", self.file, *few, "--vary", f"{path}={values}",
+                               *([] if path == "schedule" else ["--vary", "schedule=1f1b"])).stdout
+            table = text[:text.index("in all of them")]
+            for value in re.split(r"(?<=[\]}]),", values):
+                self.assertRegex(table, r"  " + re.escape(value) + r"  ")
+        named = "{name: one, kind: single-switch, switch_latency: 1 us},{name: two, kind: single-switch, switch_latency: 9 us}"
+        text = self.run_it("search", self.file, *few, "--vary", "schedule=1f1b", "--vary", f"cluster.fabric={named}").stdout
+        self.assertRegex(text, r"  (one|two)  ")
+        self.assertNotIn("{", text)
+
+    def test_values_that_make_no_scenario_are_refused_and_named(self):
+        words = [*self.SHORT, "--vary", "training.gradient_dtype=bf16,fp32,fp16"]
+        answer = self.document(*words)
+        [refused] = answer["refused_values"]
+        self.assertEqual(("contradiction", "training.gradient_dtype", 1), tuple(refused[key] for key in ("code", "path", "choices")))
+        self.assertEqual({"schedule": "1f1b", "training.gradient_dtype": "fp16"}, refused["values"])
+        self.assertEqual({"bf16", "fp32"}, {plan["plan"]["training.gradient_dtype"] for plan in answer["ranked"]})
+        text = " ".join(self.run_it("search", self.file, *words).stdout.split())
+        self.assertIn("refused 1 choice of values: training.gradient_dtype: fp16 gradients do not go with bf16 training", text)
+        said = self.run_it("search", self.file, "--vary", "training.gradient_dtype=fp16", code=WRONG_INPUT).stderr
+        self.assertEqual(1, said.count("error: "))
+
     SHORT = ["--vary", "schedule=1f1b", "--vary", "parallelism.tensor=1", "--vary", "training.micro_batch_size=1", "--top", 3]
 
     def test_plans_say_how_layers_that_do_not_divide_are_spread(self):

@@ -301,6 +301,19 @@ class Resume(Case):
             self.assertRegex(ran.stderr, f"error: (?=.*{first})(?=.*{second})--.* and --.* are both '")
             self.assertFalse((self.folder / "new").exists())
 
+    def test_no_output_is_what_the_command_reads(self):
+        rows, link = self.folder / "rows.jsonl", self.folder / "link"
+        self.assertEqual(DONE, run("sweep", self.sweep, "--output", rows).returncode)
+        for file in (self.sweep, rows):
+            link.unlink(missing_ok=True)
+            link.symlink_to(file)
+            text = file.read_bytes()
+            for option, name in (("--output", file), ("--html", link), ("--sqlite", file)):
+                ran = run("sweep" if file == self.sweep else "merge", file, option, name, "--force")
+                self.assertEqual(WRONG_INPUT, ran.returncode, ran.stderr)
+                self.assertIn(f"error: {option} is '{name}', which the command reads", ran.stderr)
+                self.assertEqual(text, file.read_bytes())
+
     def test_a_full_disk_is_told_and_loses_no_row(self):
         rows = self.folder / "rows.jsonl"
 

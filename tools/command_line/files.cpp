@@ -11,6 +11,7 @@
 #include <iterator>
 #include <map>
 #include <random>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -39,6 +40,12 @@ fs::path behind_links(fs::path path) {
   for (int i = 0; i < kMostLinks && fs::is_symlink(fs::symlink_status(path, ignored)); ++i)
     path = path.parent_path() / fs::read_symlink(path, ignored);
   return path;
+}
+
+// The same for all names of a file.
+fs::path one_name(const std::string& file) {
+  std::error_code ignored;
+  return fs::weakly_canonical(fs::absolute(behind_links(file), ignored), ignored);
 }
 
 // Says whether all of it was written.
@@ -115,13 +122,17 @@ bool may_write(const std::string& file, bool replace, Diagnostics& diagnostics) 
 void check_outputs(const Arguments& arguments) {
   Diagnostics diagnostics;
   std::map<fs::path, std::string_view> options;
+  std::set<fs::path> read;
+  for (const std::string& word : arguments.words()) read.insert(one_name(word));
   for (const OptionSpec& option : arguments.command().options) {
     auto file = arguments.text(option.name);
     if (option.written == Written::kNo || !file) continue;
     *file += option.first_file;
-    std::error_code ignored;
-    const auto [other, first] = options.emplace(
-        fs::weakly_canonical(fs::absolute(behind_links(*file), ignored), ignored), option.name);
+    const fs::path name = one_name(*file);
+    if (read.contains(name))
+      throw UsageError(fmt::format("--{} is '{}', which the command reads", option.name, *file),
+                       "write it into another file");
+    const auto [other, first] = options.emplace(name, option.name);
     if (!first)
       throw UsageError(fmt::format("--{} and --{} are both '{}'", other->second, option.name, *file),
                        "write them into two files");

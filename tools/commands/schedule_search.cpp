@@ -41,19 +41,6 @@ SearchRequest request_of(const Arguments& arguments) {
   return request;
 }
 
-// The best over the placements that the chunks allow: the loop, and with two chunks the V.
-std::pair<OrderSearchResult, Placement> best_of_placements(SearchRequest request) {
-  std::optional<std::pair<OrderSearchResult, Placement>> best;
-  for (const Placement placement : {Placement::kLoop, Placement::kV}) {
-    if (placement == Placement::kV && request.shape.chunks != 2) continue;
-    request.placement = placement;
-    if (const auto problem = search_constraint(request)) throw UsageError(problem->message, problem->hint);
-    OrderSearchResult result = search_schedule(request);
-    if (!best || result.length < best->first.length) best = {std::move(result), placement};
-  }
-  return *std::move(best);
-}
-
 double over(std::int64_t length, std::int64_t ideal) {
   return ideal == 0 ? 0 : static_cast<double>(length - ideal) / static_cast<double>(ideal);
 }
@@ -62,13 +49,12 @@ std::int64_t ideal_of(const OrderSearchResult& result) {
   return std::ranges::max(result.evaluation.busy);
 }
 
-void print_json(const SearchRequest& request, const OrderSearchResult& result, Placement placement,
-                Session& session) {
+void print_json(const SearchRequest& request, const OrderSearchResult& result, Session& session) {
   JsonWriter json;
   const PipelineShape& shape = request.shape;
   json.begin_object().field("schema", "stagecraft.schedule-search/1");
   json.field("stages", shape.ranks).field("micro_batches", shape.micro_batches).field("chunks", shape.chunks);
-  json.field("placement", placement == Placement::kV ? "v" : "loop");
+  json.field("placement", result.schedule.placement == Placement::kV ? "v" : "loop");
   json.field("goal", request.goal == SearchGoal::kSpan ? "span" : "makespan");
   json.key("memory_limit");
   request.costs.memory_limit == 0 ? json.null() : json.value(request.costs.memory_limit);
@@ -96,8 +82,7 @@ void print_json(const SearchRequest& request, const OrderSearchResult& result, P
   session.out << json.end_array().end_object().str() << '\n';
 }
 
-void print_text(const SearchRequest& request, const OrderSearchResult& result, Placement placement,
-                Session& session) {
+void print_text(const SearchRequest& request, const OrderSearchResult& result, Session& session) {
   const PipelineShape& shape = request.shape;
   const std::string goal = request.goal == SearchGoal::kSpan ? "span" : "makespan";
   const auto seconds = [](std::int64_t time) { return fmt::format("{:.6g} s", to_seconds(Duration(time))); };
@@ -105,7 +90,7 @@ void print_text(const SearchRequest& request, const OrderSearchResult& result, P
   auto& out = session.out;
   out << fmt::format("an order for {}, {}, {} a rank on a {}: shortest {}\n\n", counted(shape.ranks, "rank"),
                      counted(shape.micro_batches, "micro-batch"), counted(shape.chunks, "chunk"),
-                     placement == Placement::kV ? "V" : "loop", goal);
+                     result.schedule.placement == Placement::kV ? "V" : "loop", goal);
   out << fmt::format("  span          {}, {:.2f} % over the work of the busiest rank\n",
                      seconds(result.evaluation.span), 100 * over(result.evaluation.span, ideal_of(result)));
   out << fmt::format("  makespan      {}, {:.2f} % over\n", seconds(result.evaluation.makespan),
@@ -137,11 +122,12 @@ int schedule_search(const Words& words, const Arguments& arguments, Session& ses
   }
   refuse_without_effect(arguments, "search", kTaken, kExample);
   const SearchRequest request = request_of(arguments);
-  const auto [result, placement] = best_of_placements(request);
+  if (const auto problem = search_constraint(request)) throw UsageError(problem->message, problem->hint);
+  const OrderSearchResult result = search_placements(request);
   if (arguments.has("json")) {
-    print_json(request, result, placement, session);
+    print_json(request, result, session);
   } else {
-    print_text(request, result, placement, session);
+    print_text(request, result, session);
   }
   return kDone;
 }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "sim/search/frames.hpp"
@@ -38,10 +39,26 @@ std::string switch_text(const PointSwitch& one, double value) {
   return one.share ? fmt::format("{}", value) : value != 0 ? "true" : "false";
 }
 
-std::string value_text(const YamlNode& node) {
-  if (const YamlNode* name = node.find("name")) return name->text;
-  if (node.kind == YamlNode::Kind::kScalar) return node.text;
-  return node.kind == YamlNode::Kind::kNull ? "null" : "…";
+// On one line, as --vary takes it.
+std::string flow_text(const YamlNode& node) {
+  std::vector<std::string> parts;
+  switch (node.kind) {
+    case YamlNode::Kind::kNull:
+      return "null";
+    case YamlNode::Kind::kScalar:
+      return node.text;
+    case YamlNode::Kind::kSequence:
+      for (const YamlNode& item : node.items) parts.push_back(flow_text(item));
+      return "[" + join(parts, ", ") + "]";
+    case YamlNode::Kind::kMap:
+      for (const YamlEntry& entry : node.entries) parts.push_back(entry.key + ": " + flow_text(entry.value));
+  }
+  return "{" + join(parts, ", ") + "}";
+}
+
+std::string short_text(const YamlNode& node) {
+  const YamlNode* name = node.find("name");
+  return flow_text(name != nullptr ? *name : node);
 }
 
 // Layers of stages, runs of equal ones as one: "7 9x2 7".
@@ -55,16 +72,15 @@ std::string layers_text(const std::vector<std::int64_t>& layers) {
   return runs.empty() ? kEvenLayers : join(runs, " ");
 }
 
-// A key that frames differ in, beside those that every plan shows.
-bool is_other(const SearchAxis& axis) {
-  return axis.path != "schedule" && axis.path != kBatchPath && !set_in_place(axis);
-}
-
 }  // namespace
+
+std::string PlanCell::whole() const {
+  return node != nullptr ? flow_text(*node) : value;
+}
 
 PlanColumns::PlanColumns(const SearchAnswer& answer) : answer_(answer) {
   for (const SearchAxis& axis : answer.space.axes)
-    if (is_other(axis)) others_.push_back(&axis);
+    if (!set_in_place(axis)) others_.push_back(&axis);
   // A plan that is laid over the scenario would keep its split, so that plans without one say so.
   splits_ = answer.space.find(kLayersPath) == nullptr &&
             (!own_layers().empty() || std::ranges::any_of(answer.plans.points, [](const SearchPoint& at) {
@@ -76,30 +92,39 @@ std::vector<PlanCell> PlanColumns::cells(std::size_t index) const {
   const SearchPoint& at = answer_.plans.points[index];
   const SearchFrame& frame = answer_.plans.frames[at.frame];
   std::vector<PlanCell> cells = degrees_of(at, answer_.space);
-  const auto words = [&](const char* path, const char* title, std::string value, bool text = true) {
-    cells.push_back(
-        {.path = path, .title = title, .value = std::move(value), .text = text, .align = Align::kLeft});
+  const auto words = [&](const char* path, const char* title, std::string value, const YamlNode* node) {
+    cells.push_back({.path = path,
+                     .title = title,
+                     .value = std::move(value),
+                     .text = true,
+                     .align = Align::kLeft,
+                     .node = node});
   };
+  const auto written = [](const std::optional<YamlNode>& node) { return node ? &*node : nullptr; };
   if (splits_)
     cells.push_back({.path = kLayersPath,
                      .title = "layers",
                      .value = layers_text(at.stage_layers),
                      .align = Align::kLeft,
                      .numbers = &at.stage_layers});
-  words("parallelism.sequence_parallel", "sp", at.sequence_parallel ? "true" : "false", false);
-  words("schedule", "schedule", frame.scenario.schedule.name);
+  cells.push_back({.path = "parallelism.sequence_parallel",
+                   .title = "sp",
+                   .value = at.sequence_parallel ? "true" : "false",
+                   .align = Align::kLeft});
+  words("schedule", "schedule", frame.scenario.schedule.name, written(frame.schedule));
   const Recompute again = at.own_recompute ? frame.scenario.training.recompute.granularity : at.recompute;
-  words("training.recompute", "recompute", std::string(kRecomputeNames[static_cast<std::size_t>(again)]));
+  words("training.recompute", "recompute", std::string(kRecomputeNames[static_cast<std::size_t>(again)]),
+        at.own_recompute ? written(frame.recompute) : nullptr);
   for (std::size_t i = 0; i < kPointSwitches; ++i) {
     const PointSwitch& one = point_switches()[i];
     if (answer_.space.find(one.path) == nullptr) continue;
     const std::string path(one.path);
     cells.push_back({.path = path, .title = path, .value = switch_text(one, at.switches[i])});
   }
-  for (std::size_t i = 0; i < others_.size(); ++i) {
-    const YamlNode& value = others_[i]->values[frame_choice(answer_.space, *others_[i], at.frame)];
-    words(others_[i]->path.c_str(), others_[i]->path.c_str(), value_text(value));
-    cells.back().node = &value;
+  for (const SearchAxis* axis : others_) {
+    if (std::ranges::find(cells, axis->path, &PlanCell::path) != cells.end()) continue;
+    const YamlNode& value = axis->values[value_in_choice(answer_.space, *axis, frame.choice)];
+    words(axis->path.c_str(), axis->path.c_str(), short_text(value), &value);
   }
   return cells;
 }

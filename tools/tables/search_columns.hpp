@@ -17,13 +17,16 @@ inline constexpr const char* kBatchPath = "training.global_batch_size";
 inline constexpr const char* kLayersPath = "parallelism.stage_layers";
 inline constexpr const char* kEvenLayers = "even";  // as many in each stage
 
-// One entry of a plan: its path, what a column is called, its value.
+// One entry of a plan: its path, what a column is called, its value in short.
 struct PlanCell {
   std::string path, title, value;
   bool text = false;  // in JSON, a text
   Align align = Align::kRight;
-  const YamlNode* node = nullptr;                      // of a value that somebody listed: in JSON, what it is
+  const YamlNode* node = nullptr;                      // of a value as somebody wrote it: in JSON, what it is
   const std::vector<std::int64_t>* numbers = nullptr;  // in JSON, these; null where there are none
+
+  // All of the value: "{name: 1f1b, global_step: false}", which is 1f1b in short.
+  [[nodiscard]] std::string whole() const;
 };
 
 // Keeps a reference to the answer.

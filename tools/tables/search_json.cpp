@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -7,6 +8,7 @@
 #include "base/json.hpp"
 #include "base/text.hpp"
 #include "base/yaml_json.hpp"
+#include "sim/search/frames.hpp"
 #include "sim/search/plan_figures.hpp"
 #include "tools/tables/search_columns.hpp"
 #include "tools/tables/search_table.hpp"
@@ -27,6 +29,7 @@ class SearchJson {
     json_.field("simulated", result.ranked.size()).field("exhaustive", answer_.exhaustive);
     write_space();
     write_refusals();
+    write_refused_values();
     write_left_aside();
     json_.field("kept", answer_.space.kept);
     write_dropped();
@@ -67,6 +70,20 @@ class SearchJson {
     json_.end_array();
   }
 
+  void write_refused_values() {
+    json_.key("refused_values").begin_array();
+    for (const RefusedChoices& refused : answer_.plans.refused) {
+      json_.begin_object().field("code", refused.reason.code).field("path", refused.reason.path);
+      json_.field("choices", refused.count).field("example", refused.reason.message);
+      json_.field("hint", refused.reason.hint).key("values").begin_object();
+      for (const SearchAxis& axis : answer_.space.axes)
+        if (!set_in_place(axis))
+          write_json(json_.key(axis.path), axis.values[value_in_choice(answer_.space, axis, refused.choice)]);
+      json_.end_object().end_object();
+    }
+    json_.end_array();
+  }
+
   void write_left_aside() {
     json_.key("left_aside").begin_array();
     for (const LeftAside& aside : orders_left_aside(answer_.plans)) {
@@ -97,9 +114,25 @@ class SearchJson {
     numbers.empty() ? json_.null() : json_.value(numbers);
   }
 
+  // Numbers of GPUs are no axis of the space.
+  void write_nodes(std::size_t point) {
+    if (answer_.space.gpus.empty()) return;
+    const ClusterSpec& cluster = *answer_.plans.frames[answer_.plans.points[point].frame].scenario.cluster;
+    const bool part = cluster.gpus_used > 0;
+    json_.key("cluster.nodes");
+    part ? json_.null() : json_.value(cluster.groups.front().count);
+    json_.key("cluster.gpus");
+    part ? json_.value(cluster.gpus_used) : json_.null();
+  }
+
+  // A whole comes before its parts, which overrule it.
   void write_plan(const char* key, std::size_t point) {
     json_.key(key).begin_object();
-    for (const PlanCell& cell : plans_.cells(point)) {
+    write_nodes(point);
+    std::vector<PlanCell> cells = plans_.cells(point);
+    std::ranges::stable_sort(cells, std::ranges::less(),
+                             [](const PlanCell& cell) { return std::ranges::count(cell.path, '.'); });
+    for (const PlanCell& cell : cells) {
       json_.key(cell.path);
       const auto number = parse_number(cell.value);
       if (cell.node != nullptr)

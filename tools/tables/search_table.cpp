@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -174,7 +175,17 @@ class SearchText {
     if (answer_.result.bounded > 0)
       out = labelled("not simulated", fmt::format("{} that cannot be better, by a bound on their time",
                                                   count_text(answer_.result.bounded)));
-    return out + left_aside_lines() + kept_lines() + dropped_lines() + unused_lines();
+    return out + refused_lines() + left_aside_lines() + kept_lines() + dropped_lines() + unused_lines();
+  }
+
+  [[nodiscard]] std::string refused_lines() const {
+    std::string out;
+    for (const RefusedChoices& refused : answer_.plans.refused)
+      out += labelled(out.empty() ? "refused" : "",
+                      fmt::format("{} of values: {}",
+                                  counted_thousands(static_cast<std::int64_t>(refused.count), "choice"),
+                                  one_line(refused.reason)));
+    return out;
   }
 
   [[nodiscard]] std::string unused_lines() const {
@@ -219,9 +230,19 @@ class SearchText {
 
   using Cells = std::vector<std::vector<PlanCell>>;  // of each row
 
+  // With whole values in a column where short ones are the same of values that differ.
   [[nodiscard]] Cells cells_of(const std::vector<RankedPlan>& rows) const {
     Cells cells;
     for (const RankedPlan& plan : rows) cells.push_back(plans_.cells(plan.point));
+    for (std::size_t c = 0; c < cells.front().size(); ++c) {
+      std::map<std::string, std::string> wholes;  // by the short value
+      const bool tells_apart = std::ranges::all_of(cells, [&](const std::vector<PlanCell>& row) {
+        const std::string whole = row[c].whole();
+        return wholes.emplace(row[c].value, whole).first->second == whole;
+      });
+      if (tells_apart) continue;
+      for (std::vector<PlanCell>& row : cells) row[c].value = row[c].whole();
+    }
     return cells;
   }
 

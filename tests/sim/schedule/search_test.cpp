@@ -196,6 +196,30 @@ TEST(Search, ProvesThatTwiceTheMemoryIsNotEnoughForNoBubble) {
   EXPECT_TRUE(search_schedule(request).optimal());
 }
 
+// System: 4 ranks, 12 micro-batches, two chunks, passes of a second, 16 activations. Expectations: on the loop only
+// interleaved-zb stays within the memory, 75 s; on the V there is zb-v, whose bubbles are filled: 72 s. A bound of
+// one placement is none of the other.
+TEST(Search, ComparesWithTheNamedSchedulesAndTheBoundsOfAllPlacements) {
+  for (const int limit : {3, 16}) {
+    SearchRequest request{.shape = {.ranks = 4, .micro_batches = 12, .chunks = 2},
+                          .costs = {.stages = {{1, 1, 1}}, .memory_limit = limit},
+                          .effort = 1'000'000};
+    const OrderSearchResult all = search_placements(request);
+    const OrderSearchResult loop = search_schedule(request);
+    request.placement = Placement::kV;
+    const OrderSearchResult v = search_schedule(request);
+    EXPECT_EQ(all.length, std::min(loop.length, v.length));
+    EXPECT_EQ(all.lower_bound, std::min(loop.lower_bound, v.lower_bound));
+    EXPECT_EQ(all.plays, loop.plays + v.plays);
+    EXPECT_EQ(all.schedule, v.length < loop.length ? v.schedule : loop.schedule);
+    if (limit == 3) continue;
+    EXPECT_EQ(loop.best_named, "interleaved-zb");
+    EXPECT_EQ(loop.best_named_length, 75);
+    EXPECT_EQ(all.best_named, "zb-v");
+    EXPECT_EQ(all.best_named_length, 72);
+  }
+}
+
 TEST(Search, SaysWhatIsWrongWithARequest) {
   const auto message = [](const SearchRequest& request) {
     const auto problem = search_constraint(request);

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "sim/scenario/scenario_tree.hpp"
+#include "sim/search/frames.hpp"
 #include "tests/sim/search/spaces.hpp"
 
 namespace stagecraft {
@@ -416,7 +417,7 @@ TEST(EnumeratePlans, HasAsManyAbstractStagesInEveryPlan) {
 TEST(EnumeratePlans, RefusesWhatAbstractStagesCannotKnow) {
   for (const std::string vary :
        {"parallelism.pipeline=2,4", "parallelism.virtual_stages=1,2", "training.micro_batch_size=1,2",
-        "training.recompute=none,full", "options.fused_kernels=true,false"})
+        "training.recompute=none,full", "options.fused_kernels=true,false", "parallelism={pipeline: 4}"})
     EXPECT_THAT(mistakes_of(small_stages(), {.vary = {vary}}),
                 HasSubstr(vary.substr(0, vary.find('=')) + ": abstract stages have costs for"));
   EXPECT_THAT(mistakes_of(small_stages("1 ms", "", "search: {vary: {parallelism.tensor: [1, 2]}}\n")),
@@ -432,6 +433,67 @@ TEST(EnumeratePlans, CountsChoicesBeforeTheyAreMade) {
     words.vary.push_back(std::string("training.") + key + "=0,1,2,3,4,5,6,7,8,9");
   EXPECT_THAT(mistakes_of(small_gpt(), words),
               HasSubstr("the space has more than 10,000 choices of schedules"));
+}
+
+// System: bf16 training, which fp16 gradients do not go with. Expectations: the plans of the other values, as if
+// it had not been listed, and the reason with its choice, of each of two schedules.
+TEST(EnumeratePlans, RefusesValuesThatMakeNoScenarioAndGoesOn) {
+  const std::string dtypes = "training.gradient_dtype=";
+  const SmallSpace some =
+      load(small_gpt(kOnly3D), {.vary = {dtypes + "fp16,bf16,fp32", "schedule=1f1b,gpipe"}});
+  const SmallSpace legal = load(small_gpt(kOnly3D), {.vary = {dtypes + "bf16,fp32", "schedule=1f1b,gpipe"}});
+  ASSERT_EQ(some.plans.points.size(), legal.plans.points.size());
+  for (std::size_t i = 0; i < some.plans.points.size(); ++i) {
+    const SearchFrame& frame = some.plans.frames[some.plans.points[i].frame];
+    EXPECT_EQ(to_yaml(frame.scenario), to_yaml(legal.plans.frames[legal.plans.points[i].frame].scenario));
+    const SearchAxis& axis = *some.space.find("training.gradient_dtype");
+    EXPECT_EQ(axis.values[value_in_choice(some.space, axis, frame.choice)].text,
+              frame.scenario.training.gradient == Precision::kBf16 ? "bf16" : "fp32");
+  }
+  ASSERT_EQ(some.plans.refused.size(), 1u);
+  EXPECT_EQ(some.plans.refused[0].count, 2u);
+  EXPECT_EQ(one_line(some.plans.refused[0].reason),
+            "training.gradient_dtype: fp16 gradients do not go with bf16 training");
+  EXPECT_TRUE(legal.plans.refused.empty());
+}
+
+// System: 12 samples, which 8 replicas do not divide, so that a scenario without degrees has no plan. Expectations:
+// nothing is said of that beside a value that is none.
+TEST(EnumeratePlans, BlamesNoDegreeThatVaries) {
+  std::string yaml = small_gpt(kOnly3D);
+  yaml.replace(yaml.find("global_batch_size: 16"), 21, "global_batch_size: 12");
+  EXPECT_EQ(mistakes_of(yaml, {.vary = {"training.optimizer=sgd"}}),
+            "--vary training.optimizer=sgd: error: training.optimizer: 'sgd' is not known here\n"
+            "  hint: only adam\n");
+}
+
+TEST(EnumeratePlans, TriesMappingsBesideWords) {
+  const SmallSpace small =
+      load(small_gpt(kOnly3D),
+           {.vary = {"training.recompute=none,{granularity: full, method: block, layers: 3}"}});
+  EXPECT_EQ(small.plans.points.size(), 20u);
+  std::set<std::pair<Recompute, std::int64_t>> seen;
+  for (const SearchPoint& point : small.plans.points) {
+    Scenario filled = small.plans.frames[point.frame].scenario;
+    fill_in(point, filled);
+    seen.emplace(filled.training.recompute.granularity, filled.training.recompute.layers);
+  }
+  EXPECT_EQ(seen.size(), 2u);
+  EXPECT_TRUE(seen.contains({Recompute::kFull, 3}));
+}
+
+// System: the 10 plans of 8 GPUs, 4 of one stage with 2 to 16 micro-batches.
+// Expectations: varuna has the passes of 1f1b there; zb-h1 has two for a backward, and gpipe holds all samples.
+TEST(EnumeratePlans, ListsOnceOrdersThatAreTheSameOnOneStage) {
+  const auto plans = [](const std::string& orders, const std::string& samples = "1") {
+    const std::string batch = "training.micro_batch_size=" + samples;
+    return load(small_gpt(kOnly3D), {.vary = {"schedule=" + orders, batch}}).plans.points.size();
+  };
+  EXPECT_EQ(plans("1f1b,varuna"), 20u - 4u);
+  EXPECT_EQ(plans("{name: 1f1b, global_step: false},varuna"), 20u);
+  EXPECT_EQ(plans("1f1b,zb-h1"), 20u);
+  EXPECT_EQ(plans("1f1b,gpipe"), 20u);
+  EXPECT_EQ(plans("1f1b,gpipe", "16"), 20u - 1u);  // one micro-batch of one replica
 }
 
 // A point's scenario is what the loader makes of the same words.

@@ -5,6 +5,7 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "tests/sim/search/spaces.hpp"
 
@@ -71,7 +72,7 @@ TEST(SearchSpace, TakesTheScenarioOverTheDefaultsAndTheCommandLineOverBoth) {
   EXPECT_EQ(space.price->currency, "EUR");
 }
 
-// Of the command line; what it takes over from the file is as documented.
+// What the command line says of a path of the file is as documented.
 TEST(SearchSpace, IsNotToldTwoThingsOfOnePath) {
   const auto mistakes = [](const SearchWords& words) { return mistakes_of(small_gpt(), words); };
   EXPECT_THAT(mistakes({.vary = {"parallelism.tensor=1", "parallelism.tensor=2"}}),
@@ -85,6 +86,64 @@ TEST(SearchSpace, IsNotToldTwoThingsOfOnePath) {
            {.vary = {"parallelism.tensor=2"}, .fix = {"schedule"}});
   EXPECT_EQ(two.space.find("parallelism.tensor")->values.front().text, "2");
   EXPECT_EQ(two.space.find("schedule"), nullptr);
+}
+
+// A listed path says all of the paths below it, and a part of one says what the whole is.
+TEST(SearchSpace, LetsThePathsOfADefaultGiveWayToItsPartsAndItsWhole) {
+  for (const std::string vary :
+       {"training.recompute.granularity=none,full", "training.recompute=none,full"}) {
+    const SmallSpace small = load(small_gpt(), {.vary = {vary}});
+    std::vector<std::string> below;
+    for (const SearchAxis& axis : small.space.axes)
+      if (axis.path.starts_with("training.recompute")) below.push_back(axis.path);
+    EXPECT_THAT(below, ElementsAre(vary.substr(0, vary.find('='))));
+  }
+  const SmallSpace whole =
+      load(small_gpt(), {.vary = {"parallelism={tensor: 2},{tensor: 4}"}, .fix = {"schedule"}});
+  for (const SearchAxis& axis : whole.space.axes) EXPECT_FALSE(axis.path.starts_with("parallelism."));
+  for (const SearchPoint& point : whole.plans.points)
+    EXPECT_EQ(point.tensor, whole.plans.frames[point.frame].scenario.parallelism.tensor);
+  EXPECT_THAT(mistakes_of(small_gpt("search: {vary: {training: [{}], training.recompute: [full]}}\n")),
+              HasSubstr("training.recompute: is varied twice, by training as well"));
+}
+
+TEST(SearchSpace, TakesAMappingForAValueWhereNothingDivides) {
+  const SmallSpace one =
+      load(small_gpt(), {.vary = {"schedule={name: interleaved-1f1b, micro_batch_group: 8}"}});
+  for (const SearchFrame& frame : one.plans.frames) EXPECT_EQ(frame.scenario.schedule.micro_batch_group, 8);
+  EXPECT_EQ(load(small_gpt("search: {vary: {cluster.fabric: {kind: single-switch}}}\n"))
+                .space.find("cluster.fabric")
+                ->values.size(),
+            1u);
+}
+
+TEST(SearchSpace, MayBeToldTwiceWhatItFixes) {
+  EXPECT_EQ(load(small_gpt(), {.fix = {"schedule", "schedule"}}).space.find("schedule"), nullptr);
+  EXPECT_EQ(load(small_gpt("search: {fix: [schedule]}\n"), {.fix = {"schedule"}}).space.find("schedule"),
+            nullptr);
+  // What it fixes has given way to a part of it.
+  EXPECT_EQ(
+      load(small_gpt(), {.vary = {"training.recompute.granularity=none,full"}, .fix = {"training.recompute"}})
+          .space.find("training.recompute"),
+      nullptr);
+  EXPECT_THAT(mistakes_of(small_gpt("search: {vary: {schedule: [1f1b]}, fix: [schedule]}\n")),
+              HasSubstr("schedule: is varied as well"));
+  EXPECT_THAT(mistakes_of(small_gpt(), {.vary = {"parallelism={tensor: 2}"}, .fix = {"parallelism.tensor"}}),
+              HasSubstr("parallelism.tensor: is varied as well"));
+}
+
+TEST(SearchSpace, HasNumbersOfGpusOrVariesTheirNodes) {
+  for (const std::string path : {"cluster.nodes", "cluster.gpus"})
+    EXPECT_THAT(mistakes_of(small_gpt(), {.vary = {path + "=1,2"}, .gpus = "8,16"}),
+                StartsWith("--gpus 8,16: error: " + path + ": varies, and the search has numbers of GPUs"));
+  EXPECT_THAT(mistakes_of(small_gpt(), {.vary = {"cluster={node: dgx-h100, nodes: 1}"}, .gpus = "8"}),
+              HasSubstr("cluster: varies"));
+}
+
+TEST(SearchSpace, VariesNoSettingOfItsOwn) {
+  for (const std::string path : {"search.gpus", "search"})
+    EXPECT_THAT(mistakes_of(small_gpt(), {.vary = {path + "=4"}}),
+                HasSubstr(path + ": is a setting of the whole search"));
 }
 
 TEST(SearchSpace, SaysWhatIsWrongWithIt) {

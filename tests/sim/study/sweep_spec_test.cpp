@@ -65,6 +65,8 @@ TEST_F(SweepSpecTest, RangesKeepTheirUnit) {
     EXPECT_THAT(values(std::string("{from: 100 Gb/s, to: 300 Gb/s, step: ") + step + "}"),
                 ElementsAre("100 Gb/s", "200 Gb/s", "300 Gb/s"))
         << step;
+  EXPECT_THAT(values("{from: 100 Gb/s, to: 300Gb/s, step: 100Gb/s}"),
+              ElementsAre("100 Gb/s", "200 Gb/s", "300 Gb/s"));
 }
 
 TEST_F(SweepSpecTest, PathsWithACommaChangeTogether) {
