@@ -69,6 +69,27 @@ void HfImport::read_latent_attention() {
   add_group("latent_attention", std::move(entries));
 }
 
+namespace {
+
+// The length that a scaled rotation is for: `factor` times that of the training before it; 0 where nothing says so.
+// Newer files have it in rope_parameters.
+std::int64_t scaled_length(const YamlNode& config) {
+  for (const char* key : {"rope_scaling", "rope_parameters"}) {
+    const YamlNode* scaling = config.find(key);
+    if (scaling == nullptr || scaling->kind != YamlNode::Kind::kMap) continue;
+    const YamlNode *factor = scaling->find("factor"),
+                   *original = scaling->find("original_max_position_embeddings");
+    if (factor == nullptr || original == nullptr) continue;
+    const auto times = parse_number(factor->text), length = parse_number(original->text);
+    constexpr double kMost = 1e15;
+    if (times && length && *times > 0 && *length > 0 && *times * *length < kMost)
+      return static_cast<std::int64_t>(*times * *length);
+  }
+  return 0;
+}
+
+}  // namespace
+
 void HfImport::read_positions() {
   const bool learned = architecture_.shape == HfShape::kGpt2;
   if (learned) {
@@ -82,7 +103,12 @@ void HfImport::read_positions() {
       in_.warning("n_ctx", "contradiction",
                   fmt::format("{}, and {} says {}, which counts", context->value, most->key, most->value));
   } else if (const auto ceiling = in_.integer({"max_position_embeddings", "n_positions"})) {
-    add("max_sequence_length", ceiling);
+    const std::int64_t scaled = scaled_length(in_.config());
+    if (scaled > ceiling->value)
+      add("max_sequence_length", fragment_number(scaled, ceiling->where),
+          "factor of rope_scaling times its original");
+    else
+      add("max_sequence_length", ceiling);
   }
   add_word("position", learned ? "learned" : "rope", type_comment());
   add_word("normalization", is_llama() ? "rmsnorm" : "layernorm", type_comment());

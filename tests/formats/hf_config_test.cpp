@@ -346,6 +346,16 @@ TEST(HfConfig, WarnsOfAContextUnlikeTheLearnedPositions) {
   EXPECT_THAT(result.messages, testing::HasSubstr("n_ctx: 512, and n_positions says 1024, which counts"));
 }
 
+// Qwen2.5 with YaRN: 4 times 32,768. DeepSeek's file has the product already.
+TEST(HfConfig, TakesTheLengthThatTheRotationIsScaledFor) {
+  const std::string yarn =
+      changed(sample("qwen2-7b"), "\"max_position_embeddings\"",
+              R"("rope_scaling": {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768},
+         "max_position_embeddings")");
+  EXPECT_EQ(model_of(yarn).max_sequence_length, 131'072);
+  EXPECT_EQ(model_of(sample("deepseek-r1")).max_sequence_length, 163'840);
+}
+
 TEST(HfConfig, LetsAWindowPassThatCutsNothingOff) {
   const std::string mistral = changed(sample("llama-3-8b"), "\"model_type\": \"llama\"",
                                       "\"model_type\": \"mistral\", \"sliding_window\": 8192");
