@@ -167,11 +167,31 @@ class NeoxImport {
         text_entry("normalization", norm == "rmsnorm" ? "rmsnorm" : "layernorm", reader_.source("norm")));
     model.push_back(flag_entry("tied_embeddings", !reader_.flag("no_weight_tying", false),
                                reader_.source("no_weight_tying")));
-    model.push_back(flag_entry("biases", reader_.flag("use_bias_in_attn_linear", true),
-                               reader_.source("use_bias_in_attn_linear")));
+    add_biases(model);
+    if (reader_.flag("use_qk_layernorm", false)) {
+      model.push_back(flag_entry("qk_norm", true, reader_.source("use_qk_layernorm")));
+      reader_.assume("the norm of Q and K is one for all heads, as those of models since");
+    }
     const double hidden = reader_.number("hidden_dropout", 0, 1).value_or(0);
     const double attention = reader_.number("attention_dropout", 0, 1).value_or(0);
     model.push_back(flag_entry("dropout", hidden > 0 || attention > 0, reader_.source("hidden_dropout")));
+  }
+
+  // Of attention and of the feed-forward block together: one without the other is not modelled.
+  void add_biases(Entries& model) {
+    constexpr const char *kAttention = "use_bias_in_attn_linear", *kMlp = "use_bias_in_mlp";
+    const bool attention = reader_.flag(kAttention, true);
+    const bool mlp = reader_.flag(kMlp, true);
+    model.push_back(flag_entry("biases", attention, reader_.source(kAttention)));
+    if (attention == mlp) return;
+    if (reader_.has(kMlp))
+      return reader_.error(kMlp, "not-supported",
+                           "biases in one of attention and feed-forward block are not modelled",
+                           fmt::format("as {}", kAttention));
+    reader_.warning(
+        kAttention, "not-modelled",
+        "leaves the biases of the feed-forward block, which are not counted: use_bias_in_mlp is absent",
+        "use_bias_in_mlp: false, if it has none");
   }
 
   Entries parallelism() {

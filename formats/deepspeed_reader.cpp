@@ -67,7 +67,7 @@ constexpr Setting kSettings[] = {
     {"zero_optimization.elastic_checkpoint"},
     {"zero_optimization.load_from_fp32_weights"},
     {"zero_optimization.ignore_unused_parameters"},
-    {"zero_optimization.cpu_offload", "an old way to offload: use offload_optimizer"},
+    {"zero_optimization.cpu_offload_use_pin_memory"},
     {"zero_optimization.stage3_gather*"},
     {"zero_optimization.sub_group_size", "the optimizer's step in groups of parameters"},
     {"zero_optimization.stage3_prefetch_bucket_size", "weights are gathered a layer ahead"},
@@ -200,10 +200,16 @@ bool is_off(const YamlNode& node) {
 
 constexpr double kWholeShare = 1;
 
-void read_offload(SettingsReader& reader, const std::string& section, const char* key,
+// `old` is the switch of before 2021, which means all of it to the host.
+void read_offload(SettingsReader& reader, const std::string& section, const char* old, const char* key,
                   std::vector<FragmentEntry>& offload) {
   const std::string path = "zero_optimization." + section;
   const std::string device = reader.text(path + ".device");
+  if (reader.flag(old, false)) {
+    if (device.empty()) return offload.push_back(share_entry(key, kWholeShare, reader.source(old)));
+    if (device == "none")
+      reader.error(old, "contradiction", fmt::format("and {}.device says none", path), "keep one of the two");
+  }
   if (device == "nvme") {
     reader.error(path + ".device", "not-supported", "offloading to 'nvme' is not supported", "'cpu' is");
   } else if (device == "cpu") {
@@ -450,8 +456,8 @@ ZeroSettings read_zero(SettingsReader& reader, std::vector<FragmentEntry>& optio
   if (const auto bucket = reader.integer("zero_optimization.reduce_bucket_size", 1))
     options.push_back(
         entry("bucket_parameters", *bucket, reader.source("zero_optimization.reduce_bucket_size")));
-  read_offload(reader, "offload_optimizer", "optimizer", offload);
-  read_offload(reader, "offload_param", "weights", offload);
+  read_offload(reader, "offload_optimizer", "zero_optimization.cpu_offload", "optimizer", offload);
+  read_offload(reader, "offload_param", "zero_optimization.cpu_offload_params", "weights", offload);
   if (!reader.flag("zero_optimization.reduce_scatter", true))
     reader.warning("zero_optimization.reduce_scatter", "not-modelled",
                    "gradients are reduce-scattered, not all-reduced");

@@ -1,5 +1,7 @@
 #include "formats/gpu_models.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -82,6 +84,12 @@ NvlinkRates nvlink_rates(int sm) {
   if (sm >= 70) return {.planned = 20.0_GBps, .line = 25_GBps, .links = 6};
   if (sm >= 60) return {.planned = 18.0_GBps, .line = 20_GBps, .links = 4};
   return {};
+}
+
+std::string nvlink_example(int sm) {
+  constexpr int kH100 = 90;
+  const NvlinkRates rates = nvlink_rates(nvlink_rates(sm).links > 0 ? sm : kH100);
+  return fmt::format("{:g} GB/s", rates.line.count() / 1e9 * rates.links);
 }
 
 }  // namespace stagecraft

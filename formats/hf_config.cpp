@@ -16,6 +16,15 @@ namespace stagecraft {
 
 namespace {
 
+void warn_of_other_part(const YamlEntry& entry, Diagnostics& diagnostics) {
+  diagnostics.warning(
+      {.code = "not-modelled",
+       .where = entry.where,
+       .path = entry.key,
+       .message = "a part beside the language model: neither its time nor its memory is counted",
+       .hint = {}});
+}
+
 // The language model of a model of several parts; the keys that its outer mapping holds for all are put into
 // it.
 struct LanguageModel {
@@ -23,8 +32,8 @@ struct LanguageModel {
   std::string path;
 };
 
-std::optional<LanguageModel> language_model(const YamlNode& root, Diagnostics& diagnostics,
-                                            std::vector<std::string>& assumed) {
+LanguageModel language_model(const YamlNode& root, Diagnostics& diagnostics,
+                             std::vector<std::string>& assumed) {
   for (const std::string_view name : {"text_config", "llm_config", "language_config"}) {
     const YamlNode* inner = root.find(name);
     if (inner == nullptr || inner->kind != YamlNode::Kind::kMap) continue;
@@ -40,16 +49,18 @@ std::optional<LanguageModel> language_model(const YamlNode& root, Diagnostics& d
       if (entry.key == name || entry.value.kind != YamlNode::Kind::kMap || !entry.key.ends_with("_config"))
         continue;
       if (entry.key == "quantization_config") continue;
-      diagnostics.warning(
-          {.code = "not-modelled",
-           .where = entry.where,
-           .path = entry.key,
-           .message = "a part beside the language model: neither its time nor its memory is counted",
-           .hint = {}});
+      warn_of_other_part(entry, diagnostics);
     }
     return found;
   }
-  return std::nullopt;
+  // Its keys beside those of the other parts.
+  LanguageModel whole{.config = root, .path = {}};
+  std::erase_if(whole.config.entries, [&](const YamlEntry& entry) {
+    const bool other = entry.key == "vision_config" || entry.key == "audio_config";
+    if (other) warn_of_other_part(entry, diagnostics);
+    return other;
+  });
+  return whole;
 }
 
 // "deepseek_v3: 671,026,404,352 parameters, 37,552,282,624 of them active per token"
@@ -106,9 +117,8 @@ std::optional<HfConfig> read_hf_config(std::string_view text, const std::string&
     return std::nullopt;
   }
   std::vector<std::string> assumed;
-  const auto inner = language_model(*root, diagnostics, assumed);
-  const YamlNode& config = inner ? inner->config : *root;
-  HfImport import(config, inner ? inner->path : "", diagnostics);
+  const auto [config, path] = language_model(*root, diagnostics, assumed);
+  HfImport import(config, path, diagnostics);
   const bool ok = import.run();
   std::optional<TransformerSpec> model;
   if (ok) model = checked_model(import.model, config.where, diagnostics, origins);

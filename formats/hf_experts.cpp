@@ -64,10 +64,39 @@ void HfImport::add_dense_list(std::vector<FragmentEntry>& entries, const std::ve
   entries.push_back({.key = "dense_layers", .value = fragment_numbers(dense, where), .comment = comment});
 }
 
+// `mlp_layer_types`: "dense" or "sparse" for each layer.
+void HfImport::add_dense_of_kinds(std::vector<FragmentEntry>& entries,
+                                  const HfValue<std::vector<std::string>>& kinds) {
+  const auto named = static_cast<std::int64_t>(kinds.value.size());
+  if (layers_ > 0 && named != layers_)
+    return in_.error("mlp_layer_types", "contradiction",
+                     fmt::format("names {} layers, and the model has {}", named, layers_),
+                     "one kind for each layer");
+  std::vector<std::int64_t> dense;
+  for (std::int64_t layer = 0; layer < named; ++layer) {
+    const std::string& kind = kinds.value[static_cast<std::size_t>(layer)];
+    if (kind == "dense") dense.push_back(layer);
+    if (kind != "dense" && kind != "sparse")
+      return in_.error("mlp_layer_types", "unknown-name",
+                       fmt::format("{} is neither dense nor sparse", in_quotes(kind)));
+  }
+  add_dense_list(entries, dense, kinds.key, kinds.where);
+}
+
 // Layer i has experts from the first k on, if i mod frequency = 0.
 void HfImport::add_dense_of_deepseek(std::vector<FragmentEntry>& entries) {
-  const auto first = in_.required({"first_k_dense_replace"}, 0);
+  const auto kinds = in_.texts("mlp_layer_types");
+  const std::int64_t own = architecture_.first_dense;
+  const auto first = own > 0 || kinds ? in_.integer({"first_k_dense_replace"}, 0)
+                                      : in_.required({"first_k_dense_replace"}, 0);
   const auto frequency = in_.integer({"moe_layer_freq"});
+  if (kinds) return add_dense_of_kinds(entries, *kinds);
+  if (!first && own > 0 && in_.first({"first_k_dense_replace"}) == nullptr) {
+    entries.push_back({.key = "first_dense_layers",
+                       .value = fragment_number(own),
+                       .comment = fmt::format("first_k_dense_replace is absent: {} of {}", own, model_type)});
+    return;
+  }
   if (!first || layers_ == 0) return;
   if (first->value >= layers_)
     return in_.error(

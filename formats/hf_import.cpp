@@ -18,8 +18,9 @@ const HfArchitecture* HfImport::named_architecture() {
   const auto type = in_.text({"model_type"});
   const auto classes = in_.texts("architectures");
   model_type = type ? type->value : "";
-  if (const HfArchitecture* known = hf_architecture(model_type)) return known;
   const std::string class_name = classes && !classes->value.empty() ? classes->value.front() : "";
+  if (!class_name.empty() && !has_language_head(class_name)) other_head_ = class_name;
+  if (const HfArchitecture* known = hf_architecture(model_type)) return known;
   const HfArchitecture* known = hf_architecture_of_class(class_name);
   if (known == nullptr) return nullptr;
   in_.warning("model_type", "unknown-model-type",
@@ -46,8 +47,31 @@ bool HfImport::accept_as_llama() {
               "compare the parameter count with the published one");
   assumed.push_back(fmt::format("layers as in llama: model_type {}", what));
   architecture_ = *hf_architecture("llama");
+  architecture_.tied = true;  // as PreTrainedConfig has it, until a class says otherwise
+  unknown_ = true;
   if (model_type.empty()) model_type = "llama";
+  refuse_shape_words();
   return true;
+}
+
+// Of another class only the layers are those of the language model.
+void HfImport::warn_of_other_head(std::int64_t tokens) {
+  if (other_head_.empty()) return;
+  in_.warning(
+      "architectures", "not-modelled",
+      fmt::format("{} does not end in the head of a language model: its own, if any, is not modelled, and "
+                  "one of {} tokens is priced in its place",
+                  in_quotes(other_head_), with_thousands(tokens)),
+      architecture_.tied ? "" : "tied_embeddings: true leaves the parameters of that head out");
+  assumed.push_back(fmt::format("the head of a language model in place of that of {}", other_head_));
+}
+
+// Keys that say nothing here, where they are given.
+void HfImport::list_unread(std::initializer_list<std::string_view> keys, std::string_view why) {
+  std::vector<std::string> found;
+  for (const std::string_view key : keys)
+    if (in_.first({key}) != nullptr) found.emplace_back(key);
+  if (!found.empty()) ignored.push_back(fmt::format("{}: {}", join(found, ", "), why));
 }
 
 void HfImport::note_altered(const YamlEntry& entry, std::string_view meant, const std::string& read) {
@@ -72,7 +96,8 @@ void HfImport::note_the_rest() {
     std::vector<std::string> found;
     for (const YamlEntry& item : in_.config().entries) {
       if (std::ranges::find(group.keys, std::string_view(item.key)) == group.keys.end()) continue;
-      if (item.key != "architectures") found.push_back(item.key);
+      const bool heard = item.key == "architectures" || (!other_head_.empty() && is_of_task_head(item.key));
+      if (!heard) found.push_back(item.key);
       in_.mark(item.key);
     }
     for (const std::string_view key : group.keys) all_known.emplace_back(key);
@@ -86,6 +111,7 @@ void HfImport::warn_of_unknown_keys(const std::vector<std::string>& all_known) {
   std::vector<std::string> unknown;
   for (const YamlEntry& item : in_.config().entries) {
     if (in_.is_known(item.key) || item.value.kind == YamlNode::Kind::kNull) continue;
+    if (item.key.ends_with("_token_id")) continue;  // of images and the like
     unknown.push_back(item.key);
     if (unknown.size() > kMost) continue;
     in_.diagnostics().warning({.code = "unknown-key",
@@ -111,6 +137,11 @@ bool HfImport::run() {
     // Layers that are refused by name belong to types that are not known: one message is enough.
     if (!layers.clean() || !accept_as_llama()) return false;
   }
+  if (const auto latent = in_.flag("use_mla"); latent && !latent->value && architecture_.latent) {
+    architecture_.latent = false;
+    list_unread({"q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"},
+                "of latent attention, which use_mla: false turns off");
+  }
   read_sizes();
   read_heads();
   read_feed_forward();
@@ -119,7 +150,7 @@ bool HfImport::run() {
   read_positions();
   read_activation();
   read_biases();
-  if (architecture_.qk_norm) add_flag("qk_norm", true, type_comment());
+  read_qk_norm();
   read_dropout();
   note_the_rest();
   return watch.clean();

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -66,6 +67,8 @@ class HfImport {
   // hf_import.cpp: which family, and what is left over.
   const HfArchitecture* named_architecture();
   bool accept_as_llama();
+  void warn_of_other_head(std::int64_t tokens);
+  void list_unread(std::initializer_list<std::string_view> keys, std::string_view why);
   void note_altered(const YamlEntry& entry, std::string_view meant, const std::string& read);
   void note_the_rest();
   void warn_of_unknown_keys(const std::vector<std::string>& all_known);
@@ -75,6 +78,7 @@ class HfImport {
   void refuse_other_layers();
   bool refuse_layer_types();
   void refuse_window();
+  void refuse_shape_words();
   void refuse_experts();
 
   // hf_layers.cpp: keys of layers and ends.
@@ -83,6 +87,7 @@ class HfImport {
   void read_positions();
   void read_activation();
   void read_biases();
+  void read_qk_norm();
   void read_ends();
   void read_dropout();
   void read_latent_attention();
@@ -94,6 +99,8 @@ class HfImport {
   void add_routing_groups(std::vector<FragmentEntry>& entries);
   void add_shared_experts(std::vector<FragmentEntry>& entries);
   void add_dense_of_deepseek(std::vector<FragmentEntry>& entries);
+  void add_dense_of_kinds(std::vector<FragmentEntry>& entries,
+                          const HfValue<std::vector<std::string>>& kinds);
   void add_dense_of_qwen(std::vector<FragmentEntry>& entries);
   void add_dense_list(std::vector<FragmentEntry>& entries, const std::vector<std::int64_t>& dense,
                       const std::string& comment, const SourceLocation& where);
@@ -104,7 +111,9 @@ class HfImport {
 
   HfReader in_;
   HfArchitecture architecture_ = {};
-  std::int64_t layers_ = 0;  // 0 here and below: not known, reported
+  bool unknown_ = false;         // read as Llama, whose keys it has
+  std::string other_head_ = {};  // the class, where it has not the head of a language model
+  std::int64_t layers_ = 0;      // 0 here and below: not known, reported
   std::int64_t hidden_ = 0;
 };
 

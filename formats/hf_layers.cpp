@@ -19,20 +19,23 @@ void HfImport::read_heads() {
   const auto heads = in_.required({"num_attention_heads", "n_head"});
   add("heads", heads);
   if (architecture_.latent) {
-    in_.mark("head_dim");
-    in_.mark("qk_head_dim");
-    if (in_.first({"num_key_value_heads"}) != nullptr)
-      ignored.emplace_back(
-          "num_key_value_heads: each head has keys and values of its own behind the low rank");
+    list_unread({"head_dim", "qk_head_dim"}, "heads behind the low ranks have sizes of their own");
+    list_unread({"num_key_value_heads"}, "each head has keys and values of its own behind the low rank");
     return;
   }
+  const auto shared = architecture_.multi_query ? in_.flag("multi_query") : std::nullopt;
   const auto kv_heads = in_.integer({"num_key_value_heads"});
   add("kv_heads", kv_heads);
-  if (!kv_heads && heads && is_llama() && in_.first({"num_key_value_heads"}) == nullptr) {
-    const std::int64_t own = architecture_.kv_heads;
+  if (architecture_.multi_query && heads && (!shared || shared->value)) {
+    add("kv_heads", fragment_number(1, shared ? shared->where : heads->where),
+        shared ? "multi_query" : "multi_query is absent: true");
+  } else if (!kv_heads && heads && (is_llama() || architecture_.kv_heads > 0) &&
+             in_.first({"num_key_value_heads"}) == nullptr) {
+    const bool null = in_.is_null("num_key_value_heads");
+    const std::int64_t own = null ? 0 : architecture_.kv_heads;
     add("kv_heads", fragment_number(own > 0 ? own : heads->value, heads->where),
         own > 0 ? fmt::format("num_key_value_heads is absent: {} of {}", own, model_type)
-                : "num_key_value_heads is absent: as many as heads");
+                : fmt::format("num_key_value_heads is {}: as many as heads", null ? "null" : "absent"));
   }
   if (architecture_.own_head_size) {
     add("head_size", in_.required({"head_dim"}));
@@ -66,22 +69,61 @@ void HfImport::read_latent_attention() {
   add_group("latent_attention", std::move(entries));
 }
 
+namespace {
+
+// The length that a scaled rotation is for: `factor` times that of the training before it; 0 where nothing says so.
+// Newer files have it in rope_parameters.
+std::int64_t scaled_length(const YamlNode& config) {
+  for (const char* key : {"rope_scaling", "rope_parameters"}) {
+    const YamlNode* scaling = config.find(key);
+    if (scaling == nullptr || scaling->kind != YamlNode::Kind::kMap) continue;
+    const YamlNode *factor = scaling->find("factor"),
+                   *original = scaling->find("original_max_position_embeddings");
+    if (factor == nullptr || original == nullptr) continue;
+    const auto times = parse_number(factor->text), length = parse_number(original->text);
+    constexpr double kMost = 1e15;
+    if (times && length && *times > 0 && *length > 0 && *times * *length < kMost)
+      return static_cast<std::int64_t>(*times * *length);
+  }
+  return 0;
+}
+
+}  // namespace
+
 void HfImport::read_positions() {
   const bool learned = architecture_.shape == HfShape::kGpt2;
   if (learned) {
-    add("max_sequence_length", in_.required({"n_positions", "n_ctx", "max_position_embeddings"}));
+    const bool stated = in_.first({"n_positions", "max_position_embeddings"}) != nullptr;
+    const auto most = stated ? in_.integer({"n_positions", "max_position_embeddings"})
+                             : in_.required({"n_positions", "n_ctx", "max_position_embeddings"});
+    add("max_sequence_length", most);
+    // Of old files; no class of today reads it.
+    if (const auto context = in_.integer({"n_ctx"});
+        stated && context && most && context->value != most->value)
+      in_.warning("n_ctx", "contradiction",
+                  fmt::format("{}, and {} says {}, which counts", context->value, most->key, most->value));
   } else if (const auto ceiling = in_.integer({"max_position_embeddings", "n_positions"})) {
-    add("max_sequence_length", ceiling);
+    const std::int64_t scaled = scaled_length(in_.config());
+    if (scaled > ceiling->value)
+      add("max_sequence_length", fragment_number(scaled, ceiling->where),
+          "factor of rope_scaling times its original");
+    else
+      add("max_sequence_length", ceiling);
   }
   add_word("position", learned ? "learned" : "rope", type_comment());
   add_word("normalization", is_llama() ? "rmsnorm" : "layernorm", type_comment());
 }
 
 void HfImport::read_activation() {
-  const auto written = in_.text({"hidden_act", "activation_function"});
+  const bool gpt2 = architecture_.shape == HfShape::kGpt2;  // its class reads the one, all others the other
+  const std::string_view own = gpt2 ? "activation_function" : "hidden_act";
+  const std::string_view other = gpt2 ? "hidden_act" : "activation_function";
+  const bool has_own = in_.first({own}) != nullptr;
+  const auto written = in_.text({has_own ? own : other});
+  if (has_own) list_unread({other}, fmt::format("{} says it", own));
   const std::string_view ours = is_llama() ? "swiglu" : "gelu";
   if (!written) {
-    if (in_.first({"hidden_act", "activation_function"}) != nullptr) return;  // wrong kind, already reported
+    if (has_own || in_.first({other}) != nullptr) return;  // wrong kind, already reported
     add_word("activation", ours, type_comment());
     assumed.push_back(fmt::format("{}, as {} has: hidden_act is absent", ours, architecture_.model_type));
     return;
@@ -100,32 +142,63 @@ void HfImport::read_activation() {
 void HfImport::read_biases() {
   const auto attention = in_.flag("attention_bias");
   const auto mlp = in_.flag("mlp_bias");
-  const bool wanted = !is_llama();
-  const std::string source = attention ? "attention_bias" : type_comment();
-  if (architecture_.qkv_bias) {
+  if (architecture_.qkv_bias) {  // whatever the other keys say
     const auto qkv = in_.flag("qkv_bias");
     add_flag("biases", false, type_comment());
     if (!qkv || qkv->value)
       add_flag("qkv_bias", true, qkv ? qkv->key : type_comment() + ", on Q, K and V without saying so");
-    return;
+    return list_unread({"attention_bias", "mlp_bias"}, "the type says where biases are");
   }
-  const bool on_attention = attention ? attention->value : wanted;
-  const bool on_mlp = is_llama() ? mlp && mlp->value : true;
-  if (on_attention == on_mlp) return add_flag("biases", on_mlp, source);
+  const auto every = unknown_ || architecture_.use_bias ? in_.flag("use_bias") : std::nullopt;
+  const auto qkv = unknown_ ? in_.flag({"qkv_bias", "use_qkv_bias", "add_qkv_bias"}) : std::nullopt;
+  const auto output = in_.flag("attention_out_bias");
+  const auto some = unknown_ ? in_.flag("bias") : std::nullopt;
+  if (some && some->value && !every && !(attention && attention->value))
+    return in_.error(
+        "bias", "not-supported-yet", "does not say which linear layers have a bias",
+        "attention_bias and mlp_bias do, use_bias says all of them, and qkv_bias Q, K and V alone");
+  const bool wanted = every ? every->value : !is_llama();
+  const bool on_attention = attention ? attention->value : wanted || architecture_.attention_bias;
+  const bool on_qkv = qkv ? qkv->value : on_attention;
+  const bool on_output = output ? output->value : on_attention && !architecture_.bias_of_qkv;
+  const bool on_mlp = is_llama() && mlp ? mlp->value : wanted;
+  const std::string source = attention ? "attention_bias" : every ? "use_bias" : type_comment();
+  if (on_qkv == on_output && on_output == on_mlp) return add_flag("biases", on_mlp, source);
+  if (on_qkv && !on_output && !on_mlp) {
+    add_flag("biases", false, type_comment());
+    return add_flag("qkv_bias", true, qkv ? qkv->key : source);
+  }
   in_.error(on_attention == wanted ? "mlp_bias" : "attention_bias", "not-supported-yet",
             on_attention ? "biases in attention and none in the feed-forward block are not modelled"
                          : "biases in the feed-forward block and none in attention are not modelled",
             "all linear layers have one, or none, or Q, K and V alone (qwen2)");
 }
 
+void HfImport::read_qk_norm() {
+  const auto said = in_.flag({"use_qk_norm", "qk_norm", "qk_layernorm"});
+  if (architecture_.qk_norm) return add_flag("qk_norm", true, type_comment());
+  if (!said || !said->value) return;
+  if (unknown_ || architecture_.may_qk_norm) return add_flag("qk_norm", true, said->key);
+  in_.warning(said->key, "not-modelled", fmt::format("{} has no norm of Q and K: not read", model_type));
+}
+
 void HfImport::read_ends() {
-  add("vocab", in_.required({"vocab_size"}));
+  const auto vocab = in_.required({"vocab_size"});
+  add("vocab", vocab);
+  if (vocab) warn_of_other_head(vocab->value);
   if (const auto tied = in_.flag("tie_word_embeddings")) {
     add("tied_embeddings", fragment_flag(tied->value, tied->where), tied->key);
   } else if (in_.first({"tie_word_embeddings"}) == nullptr) {
-    add_flag("tied_embeddings", architecture_.tied, type_comment());
+    add_flag("tied_embeddings", architecture_.tied,
+             unknown_ ? "tie_word_embeddings is absent" : type_comment());
     assumed.push_back(fmt::format("embedding and head {}, as in {}: tie_word_embeddings is absent",
-                                  architecture_.tied ? "tied" : "not tied", architecture_.model_type));
+                                  architecture_.tied ? "tied" : "not tied",
+                                  unknown_ ? "PreTrainedConfig" : architecture_.model_type));
+    if (unknown_)
+      in_.warning("tie_word_embeddings", "assumed",
+                  "is not given: embedding and head are one matrix then, unless the class of this type says "
+                  "otherwise",
+                  "add tie_word_embeddings");
   }
 }
 
@@ -133,7 +206,9 @@ void HfImport::read_dropout() {
   const bool gpt2 = architecture_.shape == HfShape::kGpt2;
   constexpr double kGpt2Default = 0.1;
   const std::initializer_list<std::string_view> gpt2_keys = {"resid_pdrop", "attn_pdrop", "embd_pdrop"};
-  const std::initializer_list<std::string_view> other_keys = {"attention_dropout", "hidden_dropout"};
+  const std::initializer_list<std::string_view> other_keys = {
+      "attention_dropout", "hidden_dropout", "residual_dropout", "embedding_dropout",
+      "attn_pdrop",        "resid_pdrop",    "embd_pdrop"};
   std::string source, zero;
   for (const std::string_view key : gpt2 ? gpt2_keys : other_keys) {
     const auto share = in_.share(key);

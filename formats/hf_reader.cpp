@@ -78,8 +78,8 @@ std::optional<HfValue<std::int64_t>> HfReader::required(std::initializer_list<st
   return std::nullopt;
 }
 
-std::optional<HfValue<bool>> HfReader::flag(std::string_view key) {
-  return read<bool>(first({key}), [](YamlMap& map, const std::string& name) { return map.boolean(name); });
+std::optional<HfValue<bool>> HfReader::flag(std::initializer_list<std::string_view> keys) {
+  return read<bool>(first(keys), [](YamlMap& map, const std::string& name) { return map.boolean(name); });
 }
 
 std::optional<HfValue<double>> HfReader::share(std::string_view key) {

@@ -42,7 +42,8 @@ class HfReader {
   // Reports an absent number as well.
   std::optional<HfValue<std::int64_t>> required(std::initializer_list<std::string_view> keys,
                                                 std::int64_t min = 1);
-  std::optional<HfValue<bool>> flag(std::string_view key);
+  std::optional<HfValue<bool>> flag(std::initializer_list<std::string_view> keys);
+  std::optional<HfValue<bool>> flag(std::string_view key) { return flag({key}); }
   std::optional<HfValue<double>> share(std::string_view key);  // of [0, 1]
   std::optional<HfValue<std::string>> text(std::initializer_list<std::string_view> keys);
   std::optional<HfValue<std::vector<std::int64_t>>> integers(std::string_view key);

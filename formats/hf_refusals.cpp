@@ -12,8 +12,15 @@ namespace stagecraft {
 namespace {
 
 bool means_nothing(const YamlNode& value) {
+  if (value.kind == YamlNode::Kind::kNull) return true;
   if (value.kind == YamlNode::Kind::kScalar) return value.text == "false" || value.text == "0";
   return value.items.empty() && value.entries.empty();
+}
+
+// `use_cla: false` turns all of "cla" off.
+bool is_switched_off(const YamlNode& config, const HfShapeWord& row) {
+  const YamlNode* value = config.find("use_" + std::string(row.word));
+  return value != nullptr && means_nothing(*value);
 }
 
 }  // namespace
@@ -99,14 +106,29 @@ void HfImport::refuse_other_layers() {
                           layers_ - layers_ / interval->value, layers_, interval->value),
               "full attention in every layer is");
   }
+  const std::size_t before = assumed.size();
   if (!refuse_layer_types()) refuse_window();
-  for (const std::string_view key : {"sliding_window", "use_sliding_window", "max_window_layers"})
-    in_.mark(key);
+  if (assumed.size() == before)
+    list_unread({"sliding_window", "use_sliding_window", "max_window_layers"}, "no window is in use");
   for (const HfRefusedKey& refused : hf_refused_keys()) {
     const YamlEntry* found = in_.first({refused.key});
     if (found == nullptr || means_nothing(found->value)) continue;
     in_.error(refused.key, "not-supported-yet", fmt::format("{}: not modelled", refused.what),
               "a decoder whose layers are full attention and feed-forward is");
+  }
+}
+
+// Of one layer, one pass and one expert nothing is special.
+void HfImport::refuse_shape_words() {
+  for (const YamlEntry& item : in_.config().entries) {
+    const HfShapeWord* row = hf_shape_word(item.key);
+    if (row == nullptr || in_.is_known(item.key) || means_nothing(item.value) || item.value.text == "1")
+      continue;
+    if (is_switched_off(in_.config(), *row)) continue;
+    in_.error(item.key, "not-supported-yet",
+              fmt::format("{} of a type that is not known here, {}: not modelled", row->what,
+                          in_quotes(model_type)),
+              "without the key it is read as llama");
   }
 }
 

@@ -1,6 +1,9 @@
 #include "formats/hf_tables.hpp"
 
 #include <algorithm>
+#include <iterator>
+
+#include "base/text.hpp"
 
 namespace stagecraft {
 
@@ -8,7 +11,18 @@ namespace {
 
 constexpr HfArchitecture kArchitectures[] = {
     {.model_type = "gpt2", .class_name = "GPT2LMHeadModel", .shape = HfShape::kGpt2, .tied = true},
+    {.model_type = "gpt_bigcode",
+     .class_name = "GPTBigCodeForCausalLM",
+     .shape = HfShape::kGpt2,
+     .tied = true,
+     .multi_query = true},
     {.model_type = "gpt_neox", .class_name = "GPTNeoXForCausalLM", .shape = HfShape::kNeox},
+    {.model_type = "starcoder2",
+     .class_name = "Starcoder2ForCausalLM",
+     .shape = HfShape::kNeox,
+     .tied = true,
+     .use_bias = true,
+     .kv_heads = 2},
     {.model_type = "llama", .class_name = "LlamaForCausalLM"},
     {.model_type = "mistral",
      .class_name = "MistralForCausalLM",
@@ -38,6 +52,36 @@ constexpr HfArchitecture kArchitectures[] = {
      .window = HfWindow::kWhenSwitchedOn,
      .qk_norm = true,
      .kv_heads = 4},
+    {.model_type = "glm",
+     .class_name = "GlmForCausalLM",
+     .bias_of_qkv = true,
+     .attention_bias = true,
+     .own_head_size = true,
+     .kv_heads = 2},
+    {.model_type = "glm4_moe",
+     .class_name = "Glm4MoeForCausalLM",
+     .experts = HfExperts::kDeepSeek,
+     .bias_of_qkv = true,
+     .may_qk_norm = true,
+     .own_head_size = true,
+     .kv_heads = 8,
+     .first_dense = 1},
+    {.model_type = "glm4_moe_lite",
+     .class_name = "Glm4MoeLiteForCausalLM",
+     .experts = HfExperts::kDeepSeek,
+     .latent = true,
+     .first_dense = 1},
+    {.model_type = "seed_oss",
+     .class_name = "SeedOssForCausalLM",
+     .bias_of_qkv = true,
+     .attention_bias = true,
+     .own_head_size = true,
+     .kv_heads = 8},
+    {.model_type = "mimo",
+     .class_name = "MiMoForCausalLM",
+     .window = HfWindow::kWhenSwitchedOn,
+     .qkv_bias = true},
+    {.model_type = "deepseek", .class_name = "DeepseekForCausalLM", .experts = HfExperts::kDeepSeek},
     {.model_type = "deepseek_v2",
      .class_name = "DeepseekV2ForCausalLM",
      .experts = HfExperts::kDeepSeek,
@@ -64,6 +108,18 @@ constexpr HfRefusedKey kRefusedKeys[] = {
     {"cross_attention_layers", "cross-attention"},
     {"add_cross_attention", "cross-attention"},
     {"is_encoder_decoder", "an encoder before the decoder"},
+    {"pruned_heads", "heads that are left out of some layers"},
+};
+
+constexpr HfShapeWord kShapeWords[] = {
+    {"expert", "experts"},
+    {"experts", "experts"},
+    {"moe", "experts"},
+    {"per_layer", "layers that differ from each other"},
+    {"cla", "keys and values that layers share"},
+    {"loop", "layers that a token passes several times"},
+    {"ut_steps", "layers that a token passes several times"},
+    {"shared_head", "heads that share keys and values"},
 };
 
 constexpr std::string_view kOrigin[] = {
@@ -86,6 +142,9 @@ constexpr std::string_view kValues[] = {"initializer_range",
                                         "rms_norm_eps",
                                         "layer_norm_eps",
                                         "layer_norm_epsilon",
+                                        "norm_epsilon",
+                                        "attention_softmax_in_fp32",
+                                        "scale_attention_softmax_in_fp32",
                                         "routed_scaling_factor",
                                         "scale_attn_weights",
                                         "scale_attn_by_inverse_layer_idx",
@@ -119,13 +178,9 @@ constexpr std::string_view kGeneration[] = {"use_cache",
                                             "output_scores",
                                             "task_specific_params",
                                             "cache_implementation"};
-constexpr std::string_view kTasks[] = {"id2label",
-                                       "label2id",
-                                       "num_labels",
-                                       "problem_type",
-                                       "finetuning_task",
-                                       "classifier_dropout",
-                                       "summary_activation",
+constexpr std::string_view kTaskHeads[] = {"id2label",     "label2id",        "num_labels",
+                                           "problem_type", "finetuning_task", "classifier_dropout"};
+constexpr std::string_view kTasks[] = {"summary_activation",
                                        "summary_first_dropout",
                                        "summary_proj_to_labels",
                                        "summary_type",
@@ -137,7 +192,6 @@ constexpr std::string_view kTasks[] = {"id2label",
                                        "torchscript",
                                        "tie_encoder_decoder",
                                        "cross_attention_hidden_size",
-                                       "pruned_heads",
                                        "chunk_size_feed_forward",
                                        "use_bfloat16",
                                        "tf_legacy_loss",
@@ -157,10 +211,22 @@ constexpr HfFreeKeys kFreeKeys[] = {
     {"values in formulas whose shape is fixed", kValues},
     {"of the router's loss and weights", kRouter},
     {"of generating text", kGeneration},
+    {"of heads of other tasks", kTaskHeads},
     {"of other tasks, or of Python", kTasks},
     {"how stored weights are quantized: training.precision is yours to say", kStored},
     {"how another program split the work: parallelism and training.recompute are yours to say", kSplit},
 };
+
+// qwen3_vl_moe_text is qwen3_moe, and qwen2_5_vl has the layers of qwen2.
+std::string language_type(std::string_view model_type) {
+  std::string type;
+  for (const std::string_view word : split(model_type, '_')) {
+    if (word == "vl" || word == "text") continue;
+    if (!type.empty()) type += '_';
+    type += word;
+  }
+  return type == "qwen2_5" ? "qwen2" : type;
+}
 
 template <class Matches>
 const HfArchitecture* find_architecture(Matches matches) {
@@ -175,7 +241,8 @@ std::span<const HfArchitecture> hf_architectures() {
 }
 
 const HfArchitecture* hf_architecture(std::string_view model_type) {
-  return find_architecture([&](const HfArchitecture& a) { return a.model_type == model_type; });
+  const std::string type = language_type(model_type);
+  return find_architecture([&](const HfArchitecture& a) { return a.model_type == type; });
 }
 
 const HfArchitecture* hf_architecture_of_class(std::string_view class_name) {
@@ -186,6 +253,23 @@ std::vector<std::string> hf_model_types() {
   std::vector<std::string> names;
   for (const HfArchitecture& architecture : kArchitectures) names.emplace_back(architecture.model_type);
   return names;
+}
+
+bool has_language_head(std::string_view class_name) {
+  constexpr std::string_view kEnds[] = {"ForCausalLM", "LMHeadModel", "ForConditionalGeneration"};
+  return std::ranges::any_of(kEnds, [&](std::string_view end) { return class_name.ends_with(end); });
+}
+
+const HfShapeWord* hf_shape_word(std::string_view key) {
+  const std::string between = "_" + std::string(key) + "_";
+  const auto* const found = std::ranges::find_if(kShapeWords, [&](const HfShapeWord& row) {
+    return between.find("_" + std::string(row.word) + "_") != std::string::npos;
+  });
+  return found == std::end(kShapeWords) ? nullptr : found;
+}
+
+bool is_of_task_head(std::string_view key) {
+  return std::ranges::find(kTaskHeads, key) != std::end(kTaskHeads);
 }
 
 std::span<const HfRefusedKey> hf_refused_keys() {

@@ -17,7 +17,7 @@ namespace stagecraft {
 // Structure of a layer, which decides the meaning of its keys.
 enum class HfShape : std::uint8_t {
   kGpt2,   // learned positions, LayerNorm, two matrices with GELU, biases everywhere
-  kNeox,   // the same with rotary positions and an untied head
+  kNeox,   // the same with rotary positions
   kLlama,  // rotary positions, RMSNorm, three matrices with SiLU
 };
 
@@ -36,19 +36,29 @@ struct HfArchitecture {
   HfShape shape = HfShape::kLlama;
   HfExperts experts = HfExperts::kNone;
   HfWindow window = HfWindow::kWhenGiven;
-  bool tied = false;           // when `tie_word_embeddings` is absent
-  bool qkv_bias = false;       // on Q, K and V alone
-  bool qk_norm = false;        // over each head of Q and K
-  bool latent = false;         // multi-head latent attention
-  bool own_head_size = false;  // `head_dim` is required: hidden over heads would be wrong
-  std::int64_t kv_heads = 0;   // when `num_key_value_heads` is absent; 0: as many as heads
+  bool tied = false;             // when `tie_word_embeddings` is absent
+  bool qkv_bias = false;         // on Q, K and V alone
+  bool bias_of_qkv = false;      // `attention_bias` is of Q, K and V alone
+  bool attention_bias = false;   // when `attention_bias` is absent
+  bool qk_norm = false;          // over each head of Q and K
+  bool use_bias = false;         // on all linear layers, unless `use_bias` is false
+  bool multi_query = false;      // one head of keys and values, unless `multi_query` is false
+  bool may_qk_norm = false;      // where `use_qk_norm` says so
+  bool latent = false;           // multi-head latent attention
+  bool own_head_size = false;    // `head_dim` is required: hidden over heads would be wrong
+  std::int64_t kv_heads = 0;     // when `num_key_value_heads` is absent; 0: as many as heads
+  std::int64_t first_dense = 0;  // when `first_k_dense_replace` is absent; 0: it is required
 };
 
 [[nodiscard]] std::span<const HfArchitecture> hf_architectures();
-// nullptr when there is none.
+// nullptr when there is none. The language model inside one of images has a type of its own: qwen3_vl_moe_text
+// is qwen3_moe.
 [[nodiscard]] const HfArchitecture* hf_architecture(std::string_view model_type);
 [[nodiscard]] const HfArchitecture* hf_architecture_of_class(std::string_view class_name);
 [[nodiscard]] std::vector<std::string> hf_model_types();
+// Does the class end in the head of a language model: LlamaForCausalLM, GPT2LMHeadModel? Others have the head of
+// another task, LlamaForSequenceClassification, or none, MistralModel.
+[[nodiscard]] bool has_language_head(std::string_view class_name);
 
 // A key that means layers of a kind that is not modelled, whatever its value; null, false and 0 mean nothing.
 struct HfRefusedKey {
@@ -56,6 +66,18 @@ struct HfRefusedKey {
   std::string_view what;  // "state-space layers"
 };
 [[nodiscard]] std::span<const HfRefusedKey> hf_refused_keys();
+
+// Words in a key that say that it changes the layers. A type that is not known is read as Llama only without such
+// keys: what they mean cannot be known.
+struct HfShapeWord {
+  std::string_view word;  // whole, between underscores
+  std::string_view what;
+};
+// nullptr when there is none in `key`.
+[[nodiscard]] const HfShapeWord* hf_shape_word(std::string_view key);
+
+// Keys of the head of a task other than that of a language model.
+[[nodiscard]] bool is_of_task_head(std::string_view key);
 
 // Keys that change neither time nor memory, by reason.
 struct HfFreeKeys {
@@ -65,7 +87,7 @@ struct HfFreeKeys {
 [[nodiscard]] std::span<const HfFreeKeys> hf_free_keys();
 
 // Every name for the number of routed experts, those of altered files included.
-inline constexpr std::array<std::string_view, 4> kHfExpertCounts = {"num_experts", "num_local_experts",
-                                                                    "n_routed_experts", "num_routed_experts"};
+inline constexpr std::array<std::string_view, 5> kHfExpertCounts = {
+    "num_experts", "num_local_experts", "n_routed_experts", "num_routed_experts", "moe_num_experts"};
 
 }  // namespace stagecraft

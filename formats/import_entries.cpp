@@ -96,8 +96,12 @@ std::optional<std::string> parameters_line(const std::vector<FragmentEntry>& mod
   diagnostics.add_all(found);
   const auto* transformer = std::get_if<TransformerSpec>(&spec);
   if (found.has_errors() || transformer == nullptr) return std::nullopt;
-  const std::int64_t count = parameter_count(*transformer);
-  return fmt::format("{} parameters ({})", with_thousands(count), human_count(count));
+  TransformerSpec main = *transformer;
+  main.mtp_layers = 0;
+  const std::int64_t count = parameter_count(main), extra = parameter_count(*transformer) - count;
+  std::string line = fmt::format("{} parameters ({})", with_thousands(count), human_count(count));
+  if (extra > 0) line += fmt::format(", and {} for multi-token prediction", with_thousands(extra));
+  return line;
 }
 
 }  // namespace stagecraft

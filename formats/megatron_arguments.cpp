@@ -111,7 +111,7 @@ std::optional<MegatronArgument> dump_argument(std::string_view line, const Sourc
   return argument;
 }
 
-// "elapsed time per iteration (ms): 126993.5 " of the fields between bars.
+// "elapsed time per iteration (ms): 126993.5 ", of BigScience's fork in seconds, of the fields between bars.
 std::optional<double> field(std::string_view line, std::string_view key) {
   const std::size_t at = line.find(key);
   if (at == std::string_view::npos) return std::nullopt;
@@ -121,7 +121,9 @@ std::optional<double> field(std::string_view line, std::string_view key) {
 
 std::optional<MegatronIteration> iteration_of(std::string_view line) {
   if (line.find(" iteration ") == std::string_view::npos) return std::nullopt;
-  const std::optional<double> time = field(line, "elapsed time per iteration (ms):");
+  std::optional<double> time = field(line, "elapsed time per iteration (ms):");
+  if (const auto seconds = field(line, "elapsed time per iteration (s):"); !time && seconds)
+    time = *seconds * 1000;
   if (!time || !(*time > 0)) return std::nullopt;
   MegatronIteration iteration{.milliseconds = *time};
   if (const auto batch = field(line, "global batch size:"); batch && *batch >= 1 && *batch <= 1e9)

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/text.hpp"
+
 namespace stagecraft {
 
 namespace {
@@ -29,6 +31,7 @@ constexpr std::string_view kDerived = "what Megatron-LM derived";
 constexpr std::string_view kUnfusedOnly = "of unfused attention";
 constexpr std::string_view kHousekeeping = "housekeeping of the process";
 constexpr std::string_view kDeepSpeed = "of DeepSpeed", kDeepSpeedOff = "of DeepSpeed, which is off";
+constexpr std::string_view kDeepSpeedExperts = "experts of Megatron-DeepSpeed, and there is no --deepspeed";
 constexpr std::string_view kFp8Off = "without fp8";
 constexpr std::string_view kFp8Scaling = "scaling recipes of fp8";
 constexpr std::string_view kUnread = "a file with more settings, which is not read";
@@ -68,6 +71,7 @@ constexpr MegatronFlag kFlags[] = {
     {"kv_channels", kRead, "latent attention has head sizes of its own"},
     {"vocab_size", kRead, "padded_vocab_size says it"},
     {"padded_vocab_size", kRead, ""},
+    {"pad_vocab_size_to", kRead, "padded_vocab_size says it"},
     {"make_vocab_size_divisible_by", kRead, "padded_vocab_size says it"},
     {"vocab_extra_ids", kRead, "vocab_size counts them"},
     {"max_position_embeddings", kRead, "a ceiling of positions, none are learned"},
@@ -95,6 +99,22 @@ constexpr MegatronFlag kFlags[] = {
     {"moe_token_dispatcher_type", kRead, kNoExpertRanks, {}, kExperts},
     {"moe_flex_dispatcher_backend", kRead, "without the flex dispatcher", {}, kExperts},
     {"moe_enable_deepep", kRead, "without the flex dispatcher", {}, kExperts},
+    // Megatron-DeepSpeed's names, which are read beside --deepspeed.
+    {"topk", kRefused, kDeepSpeedExperts, {}, kExperts},
+    {"expert_interval", kRefused, kDeepSpeedExperts, "1", kExperts},
+    {"mlp_type", kRefused, kDeepSpeedExperts, "standard", kExperts},
+    {"moe_expert_parallel_size", kRefused, kDeepSpeedExperts, "1", kExperts},
+    {"enable_expert_tensor_parallelism", kRefused, kDeepSpeedExperts, {}, kExperts},
+    {"moe_train_capacity_factor", kNotModelled, kDeepSpeedExperts, "1.0", kExperts},
+    {"moe_token_dropping", kNotModelled, kDeepSpeedExperts, "True", kExperts},
+    {"moe_eval_capacity_factor", kAside, kEvaluation},
+    {"moe_min_capacity", kAside, kRouting},
+    {"moe_loss_coeff", kAside, kRouting},
+    {"moe_top2_2nd_expert_sampling", kAside, kRouting},
+    {"norm_topk_prob", kAside, kRouting},
+    {"create_moe_param_group", kAside, kDeepSpeed, {}, kOfDeepSpeed},
+    {"num_key_value_heads", kRead, "num_query_groups says it"},
+    {"num_attention_heads_kv", kRead, "num_query_groups says it"},
     {"multi_latent_attention", kRead, ""},
     {"q_lora_rank", kRead, kNoLatent},
     {"kv_lora_rank", kRead, kNoLatent},
@@ -191,17 +211,24 @@ constexpr MegatronFlag kFlags[] = {
     {"heterogeneous_layers_config_encoded_json", kRefused, "layers that differ one by one"},
     {"window_size", kRefused, "attention over a sliding window"},
     {"retro_add_retriever", kRefused, "retrieval inside the model"},
+    {"squared_relu", kRefused, "another activation than GELU and a gated SiLU"},
+    {"quick_geglu", kRefused, "another activation than GELU and a gated SiLU"},
+    {"multi_head_latent_attention", kRefused,
+     "MindSpeed's latent attention, unlike Megatron-LM's --multi-latent-attention"},
+    {"ds_sequence_parallel_size", kRefused,
+     "DeepSpeed-Ulysses: --context-parallel-size with --cp-comm-type a2a is the same split", "1"},
+    {"context_parallel_algo", kRefused, "MindSpeed's exchanges: --cp-comm-type names Megatron-LM's",
+     "megatron_cp_algo"},
     {"fp4", kRefused, "training in fp4"},
     {"hierarchical_context_parallel_sizes", kRefused, "context ranks in two levels"},
     {"hybrid_context_parallel", kRefused, "context ranks that differ by sample"},
     {"standalone_embedding_stage", kRefused, "a pipeline rank for the embedding alone"},
     {"num_experts_per_layer", kRefused, "experts that differ by layer"},
     // Known, and not modelled.
-    {"squared_relu", kNotModelled, "another activation, priced as GELU"},
     {"softmax_type", kNotModelled, "a softmax with an offset in its sum", "vanilla"},
     {"attention_output_gate", kNotModelled,
      "a gate on attention's output: its weights and product are left out"},
-    {"quick_geglu", kNotModelled, "a gated GELU, priced as if it had no gate"},
+    {"embed_layernorm", kNotModelled, "a norm behind the embedding"},
     {"add_position_embedding", kAside, kPositions},
     {"distribute_saved_activations", kNotModelled, "checkpointed activations are shared by the tensor ranks"},
     {"partition_activations", kNotModelled, "checkpointed activations are shared by the tensor ranks"},
@@ -230,7 +257,7 @@ constexpr MegatronFlag kFlags[] = {
      "messages of the pipeline's warm-up and flush are hidden as well"},
     {"gradient_reduce_div_fusion", kDefaultOn, "gradients are divided by a kernel of their own"},
     {"ddp_num_buckets", kNotModelled, "buckets of gradients by their number, not their size"},
-    {"num_distributed_optimizer_instances", kNotModelled, "the optimizer is sharded in groups", "1"},
+    {"num_distributed_optimizer_instances", kRead, "no optimizer is sharded"},
     {"async_tensor_model_parallel_allreduce", kRead, kNoTensor},
     {"tp_comm_overlap_cfg", kNotModelled, "its tuning of each overlapped GEMM", {}, kTensorOverlap},
     {"tp_comm_overlap_ag", kDefaultOn, kCoarse, {}, kTensorOverlap},
@@ -489,6 +516,8 @@ constexpr MegatronFlag kFlags[] = {
 constexpr MegatronSpelling kSpellings[] = {
     {"disable_bias_linear", "add_bias_linear", "False"},
     {"no_position_embedding", "add_position_embedding", "False"},
+    {"disable_moe_token_dropping", "moe_token_dropping", "False"},
+    {"disable_moe_top2_2nd_expert_sampling", "moe_top2_2nd_expert_sampling", "False"},
     {"no_gradient_accumulation_fusion", "gradient_accumulation_fusion", "False"},
     {"no_overlap_p2p_communication", "overlap_p2p_comm", "False"},
     {"overlap_p2p_communication_warmup_flush", "overlap_p2p_comm_warmup_flush", ""},
@@ -587,6 +616,22 @@ const MegatronFlag* find_megatron_flag(std::string_view name) {
            name.ends_with(flag.name.substr(star + 1));
   });
   return pattern == std::end(kFlags) ? nullptr : &*pattern;
+}
+
+bool names_a_shape(std::string_view name) {
+  constexpr std::string_view kShape[] = {
+      "head", "heads",   "expert",    "experts", "layer", "layers",       "vocab",  "window", "latent",
+      "norm", "rmsnorm", "glu",       "swiglu",  "geglu", "intermediate", "hidden", "ffn",    "mlp",
+      "kv",   "lora",    "layernorm", "tie",     "dense", "bias",         "dim",    "depth"};
+  constexpr std::string_view kHow[] = {
+      "fused",      "fusion", "recompute", "overlap", "comm", "init", "lr",   "log",  "swap", "offload",
+      "checkpoint", "ckpt",   "eps",       "epsilon", "grad", "load", "save", "data", "async"};
+  bool shape = false;
+  for (const std::string_view word : split(name, '_')) {
+    if (contains(kHow, word)) return false;
+    shape = shape || contains(kShape, word);
+  }
+  return shape;
 }
 
 std::span<const MegatronSpelling> megatron_spellings() {

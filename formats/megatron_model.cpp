@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <iterator>
 #include <string_view>
+#include <utility>
 
 #include "base/text.hpp"
+#include "formats/input_text.hpp"
 #include "formats/megatron_grammar.hpp"
 #include "formats/megatron_sections.hpp"
 
@@ -89,9 +91,10 @@ class ModelSection {
   bool reads_rms() {
     const std::string word = reader_.text("normalization");
     if (word.empty()) reader_.assume(reader_.spelled("normalization") + " LayerNorm");
-    if (!word.empty() && word != "LayerNorm" && word != "RMSNorm")
+    const std::string any_case = lower_case(word);  // forks write rmsnorm
+    if (!word.empty() && any_case != "layernorm" && any_case != "rmsnorm")
       reader_.error("normalization", "unknown-name", in_quotes(word) + " is neither LayerNorm nor RMSNorm");
-    return word == "RMSNorm";
+    return any_case == "rmsnorm";
   }
 
   void add_heads() {
@@ -99,8 +102,13 @@ class ModelSection {
     const std::int64_t heads = reader_.required("num_attention_heads");
     add(entry("heads", heads, reader_.source("num_attention_heads")));
     if (latent_) return;  // its head sizes are its own
+    // Names of Megatron-DeepSpeed and Megatron-LLM.
+    const auto of_forks = reader_.integer("num_key_value_heads");
+    const char* fork = of_forks ? "num_key_value_heads" : "num_attention_heads_kv";
     if (reader_.flag("group_query_attention")) {
       add(number_or(reader_, "num_query_groups", "kv_heads", 1, "default"));
+    } else if (const auto kv_heads = reader_.integer(fork)) {
+      add(entry("kv_heads", *kv_heads, reader_.source(fork)));
     } else {
       add(entry("kv_heads", heads,
                 {.comment = reader_.source("num_attention_heads").comment + ", no grouped queries",
@@ -147,12 +155,15 @@ class ModelSection {
   }
 
   void add_vocab() {
-    if (const auto padded = reader_.integer("padded_vocab_size")) {
+    // BigScience's name: what it pads to, whatever the tokenizer has.
+    const bool given = reader_.given("padded_vocab_size") != nullptr;
+    const char* name = given ? "padded_vocab_size" : "pad_vocab_size_to";
+    if (const auto padded = reader_.integer(name)) {
       if (request_.vocab && *request_.vocab != *padded &&
           padded_vocab(*request_.vocab, divisor() * job_.tensor) != *padded)
-        reader_.refuse_option("--vocab", *request_.vocab, "padded_vocab_size",
-                              fmt::format("{} {}", reader_.spelled("padded_vocab_size"), *padded));
-      return add(entry("vocab", *padded, reader_.source("padded_vocab_size")));
+        reader_.refuse_option("--vocab", *request_.vocab, name,
+                              fmt::format("{} {}", reader_.spelled(name), *padded));
+      return add(entry("vocab", *padded, reader_.source(name)));
     }
     std::string from;
     SourceLocation where = reader_.source("hidden_size").where;
@@ -227,8 +238,23 @@ class ModelSection {
     add(flag_entry("dropout", most > 0, from));
   }
 
+  // A size without its switch contradicts it, unless it is the default that a dump has anyway.
+  void refuse_sizes_of_latent() {
+    constexpr std::pair<const char*, std::int64_t> kDefaults[] = {{"q_lora_rank", 0},
+                                                                  {"kv_lora_rank", 32},
+                                                                  {"qk_head_dim", 128},
+                                                                  {"qk_pos_emb_head_dim", 64},
+                                                                  {"v_head_dim", 128}};
+    for (const auto& [name, usual] : kDefaults)
+      if (const auto size = reader_.stated(name); size && *size != usual)
+        reader_.error(
+            name, "contradiction",
+            fmt::format("{} is a size of latent attention, and there is no multi-latent-attention", *size),
+            "add --multi-latent-attention, or leave it out");
+  }
+
   void add_latent_attention() {
-    if (!latent_) return;
+    if (!latent_) return refuse_sizes_of_latent();
     Entries latent;
     const auto query = reader_.integer("q_lora_rank", 0).value_or(0);
     latent.push_back(entry("query_rank", query, reader_.source("q_lora_rank")));
@@ -239,10 +265,56 @@ class ModelSection {
     add(map_entry("latent_attention", std::move(latent)));
   }
 
+  // Megatron-DeepSpeed has names and defaults of its own; a capacity it always has, and buffers of that size.
+  //   source  deepspeedai/Megatron-DeepSpeed @207b2d5 megatron/arguments.py, @4e98c73 megatron/model/transformer.py
+  //           (get_num_experts_per_layer: of layers that count from 1, those that the interval divides)
+  void add_deepspeed_experts(std::int64_t count) {
+    job_.expert_count = count;
+    const std::int64_t interval = reader_.integer("expert_interval").value_or(2);
+    Entries experts{entry("count", count, reader_.source("num_experts")),
+                    number_or(reader_, "topk", "top_k", 1, "default"),
+                    number_or(reader_, "moe_ffn_hidden_size", "ffn_hidden", ffn_, "as ffn-hidden-size")};
+    std::vector<std::int64_t> dense;
+    for (std::int64_t layer = 1; layer <= job_.layers; ++layer)
+      if (layer % interval != 0) dense.push_back(layer - 1);
+    const ImportSource source = reader_.source("expert_interval");
+    if (reader_.given("expert_interval") == nullptr)
+      reader_.assume(fmt::format("{} {}", reader_.spelled("expert_interval"), interval));
+    if (std::ssize(dense) == job_.layers)
+      reader_.error("expert_interval", "contradiction",
+                    fmt::format("no layer of {} has experts with an interval of {}", job_.layers, interval));
+    if (!dense.empty())
+      experts.push_back({.key = "dense_layers",
+                         .value = fragment_numbers(dense, source.where),
+                         .comment = fmt::format("{} {}", reader_.spelled("expert_interval"), interval)});
+    if (reader_.given("moe_token_dropping") == nullptr || reader_.flag("moe_token_dropping")) {
+      const char* name = "moe_train_capacity_factor";
+      experts.push_back(
+          share_entry("capacity_factor", reader_.number(name, 0, 1e6).value_or(1), reader_.source(name)));
+      if (reader_.given(name) == nullptr) reader_.assume(reader_.spelled(name) + " 1");
+      experts.push_back(flag_entry("pad_to_capacity", true, {.comment = "as DeepSpeed has it", .where = {}}));
+    }
+    if (const std::string type = reader_.text("mlp_type"); !type.empty() && type != "standard")
+      reader_.error("mlp_type", "not-supported",
+                    in_quotes(type) + ": experts beside a dense block are not modelled", "standard is");
+    for (const char* other : {"moe_router_topk", "moe_layer_freq", "expert_model_parallel_size"})
+      if (reader_.given(other) != nullptr)
+        reader_.error(other, "contradiction", "is of Megatron-LM, and --deepspeed is of Megatron-DeepSpeed",
+                      "which has --topk, --expert-interval and --moe-expert-parallel-size");
+    add(map_entry("experts", std::move(experts)));
+  }
+
   void add_experts() {
     const std::int64_t count = reader_.integer("num_experts", 0).value_or(0);
-    job_.experts = count > 0;
-    if (count == 0) return;
+    const bool deepspeed = reader_.flag("deepspeed");
+    job_.experts = count > (deepspeed ? 1 : 0);  // there 1 is the default
+    if (deepspeed)
+      for (const char* name :
+           {"topk", "expert_interval", "mlp_type", "moe_expert_parallel_size", "moe_train_capacity_factor",
+            "moe_token_dropping", "enable_expert_tensor_parallelism"})
+        (void)reader_.given(name);
+    if (!job_.experts) return;
+    if (deepspeed) return add_deepspeed_experts(count);
     Entries experts;
     experts.push_back(entry("count", count, reader_.source("num_experts")));
     experts.push_back(number_or(reader_, "moe_router_topk", "top_k", 2, "default"));

@@ -202,8 +202,40 @@ void add_context(MegatronReader& reader, const MegatronJob& job, Entries& entrie
   entries.push_back(text_entry("context_exchange", known->ours, reader.source("cp_comm_type")));
 }
 
+// Ranks with experts of Megatron-DeepSpeed: as many as experts, or as there are; tensor ranks hold copies of them.
+void add_deepspeed_degrees(MegatronReader& reader, MegatronJob& job, Entries& entries) {
+  constexpr const char *kRanks = "moe_expert_parallel_size", *kTensor = "enable_expert_tensor_parallelism";
+  const std::int64_t usual = std::min(job.expert_count, job.data);
+  const auto ranks = reader.integer(kRanks, 1, kMaxDegree);
+  if (!ranks) reader.assume(fmt::format("{} {}, a rank an expert", reader.spelled(kRanks), usual));
+  job.expert = ranks.value_or(usual);
+  if (job.data % job.expert != 0)
+    reader.error(kRanks, "not-divisible",
+                 fmt::format("{} data ranks are no multiple of {} expert ranks", job.data, job.expert),
+                 fmt::format("give {} a divisor of {}", reader.spelled(kRanks), job.data));
+  if (job.expert > 1) entries.push_back(entry("expert", job.expert, reader.source(kRanks)));
+  if (job.tensor > 1 && reader.flag(kTensor))
+    entries.push_back(entry("expert_tensor", job.tensor, reader.source(kTensor)));
+}
+
+// Replicas that share an optimizer, where there are several such groups.
+//   source  NVIDIA/Megatron-LM: --num-distributed-optimizer-instances, copies of it across the data ranks
+void add_shard_group(MegatronReader& reader, const MegatronJob& job, Entries& entries) {
+  constexpr const char* kName = "num_distributed_optimizer_instances";
+  const std::int64_t copies = reader.integer(kName, 1, kMaxDegree).value_or(1),
+                     replicas = job.data * job.context;
+  if (copies == 1) return;
+  if (replicas % copies != 0)
+    return reader.error(kName, "not-divisible",
+                        fmt::format("{} copies do not divide data × context = {}", copies, replicas));
+  ImportSource source = reader.source(kName);
+  source.comment = fmt::format("{}: {} / {}", source.comment, replicas, copies);
+  entries.push_back(entry("zero_group", replicas / copies, source));
+}
+
 void add_expert_degrees(MegatronReader& reader, MegatronJob& job, Entries& entries) {
   if (!job.experts) return;
+  if (job.expert_count > 0) return add_deepspeed_degrees(reader, job, entries);
   job.expert = degree(reader, "expert_model_parallel_size");
   if (job.expert > 1)
     entries.push_back(entry("expert", job.expert, reader.source("expert_model_parallel_size")));
@@ -335,8 +367,10 @@ Entries read_megatron_parallelism(MegatronReader& reader, MegatronJob& job) {
   if (job.tensor > 1 && reader.flag("sequence_parallel"))
     entries.push_back(flag_entry("sequence_parallel", true, reader.source("sequence_parallel")));
   ImportSource source;
-  if (const int stage = read_megatron_zero_stage(reader, source); stage > 0 && job.data * job.context > 1)
+  if (const int stage = read_megatron_zero_stage(reader, source); stage > 0 && job.data * job.context > 1) {
     entries.push_back(entry("zero_stage", stage, source));
+    add_shard_group(reader, job, entries);
+  }
   if (reader.flag("use_tp_pp_dp_mapping")) {
     FragmentEntry order{.key = "order", .comment = reader.source("use_tp_pp_dp_mapping").comment};
     order.value.kind = YamlNode::Kind::kSequence;

@@ -232,11 +232,19 @@ void MegatronReader::unknown(const MegatronArgument& argument) {
   constexpr std::size_t kShort = 4;  // a letter or two resemble many names
   if (const auto near = nearest_name(argument.name, names); near && argument.name.size() >= kShort)
     hint = fmt::format("did you mean {}?", spelled(*near));
-  diagnostics_.warning({.code = "unknown-option",
-                        .where = argument.where,
-                        .path = argument.spelled,
-                        .message = "is not known here, and not read",
-                        .hint = std::move(hint)});
+  const bool shape = names_a_shape(argument.name);
+  const bool refused = shape && !is_dump();
+  if (refused && !hint.starts_with("did"))
+    hint =
+        "an option that Megatron-LM has at commit 000c4ac says it; leave it out to import the model without "
+        "it";
+  diagnostics_.add({.severity = refused ? Severity::kError : Severity::kWarning,
+                    .code = "unknown-option",
+                    .where = argument.where,
+                    .path = argument.spelled,
+                    .message = shape ? "is not known here, and by its name it changes the model"
+                                     : "is not known here, and not read",
+                    .hint = std::move(hint)});
 }
 
 std::optional<std::string_view> MegatronReader::without_effect(const MegatronArgument& item,

@@ -18,6 +18,8 @@ struct MegatronJob {
   std::int64_t layers = 1;
   std::int64_t mtp_layers = 0;
   bool experts = false;
+  std::int64_t expert_count =
+      0;  // of Megatron-DeepSpeed, whose expert ranks are as many unless it says so; else 0
   bool learned_positions = false;
   bool fp16 = false, fp8 = false;
   bool unfused_attention = false;

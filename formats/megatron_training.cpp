@@ -318,8 +318,10 @@ Entries read_megatron_options(MegatronReader& reader, const MegatronJob& job) {
       reader.given(kScatter) != nullptr)
     entries.push_back(flag_entry("scatter_gather", reader.flag(kScatter), reader.source(kScatter)));
   if (job.expert > 1) {
-    const std::string word = reader.text("moe_token_dispatcher_type");
+    const bool deepspeed = job.expert_count > 0;  // which has one way
+    const std::string word = deepspeed ? "alltoall" : reader.text("moe_token_dispatcher_type");
     ImportSource source = reader.source("moe_token_dispatcher_type");
+    if (deepspeed) source.comment = "as DeepSpeed exchanges tokens";
     if (word.empty()) reader.assume(reader.spelled("moe_token_dispatcher_type") + " allgather");
     const bool flexible = word == "flex";  // DeepEP or HybridEP: both send once to each node
     if (flexible) (void)reader.flag("moe_enable_deepep"), (void)reader.text("moe_flex_dispatcher_backend");

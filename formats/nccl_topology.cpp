@@ -193,9 +193,7 @@ class MachineImporter {
   }
 
   void open_nvlink(std::string_view why) {
-    const NvlinkRates rates = nvlink_rates(generation());
-    const std::string example =
-        rates.links > 0 ? fmt::format("{:g} GB/s", rates.line.count() / 1e9 * rates.links) : "450 GB/s";
+    const std::string example = nvlink_example(generation());
     facts_.nvlink_open =
         fmt::format("nvlink: {}   # under cluster.node, with nvlink_latency: {}", example, why);
   }

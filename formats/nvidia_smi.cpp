@@ -283,9 +283,9 @@ class MatrixImporter {
                             .hint =
                                 "a node's `nvlink` leads to all its GPUs: say what a GPU gets, or leave it "
                                 "out for PCIe alone"});
-      facts_.nvlink_open =
-          "nvlink: 150 GB/s   # under cluster.node, with nvlink_latency: not every GPU is linked with every "
-          "other";
+      facts_.nvlink_open = fmt::format(
+          "nvlink: {}   # under cluster.node, with nvlink_latency: not every GPU is linked with every other",
+          nvlink_example(model_ == nullptr ? 0 : model_->sm));
       return;
     }
     if (*each == 0) return;

@@ -215,6 +215,7 @@ std::vector<std::string> assumed_defaults(const Scenario& scenario, const Parall
   std::vector<std::string> assumed;
   for (const auto& [path, value] : values)
     if (!is_given(scenario, path)) assumed.push_back(path + ": " + value);
+  for (const std::string& line : scenario.model_assumptions) assumed.push_back("model: " + line);
   return assumed;
 }
 

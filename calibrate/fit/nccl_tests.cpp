@@ -28,18 +28,24 @@ std::vector<std::string> words_of(std::string_view line) {
   return words;
 }
 
-// `mpirun --tag-output` puts "[1,0]<stdout>:" before every line.
+// `mpirun --tag-output` puts "[1,0]<stdout>:" before every line, `srun --label` the task's number, " 0: ".
 std::string_view without_tag(std::string_view line) {
   const std::size_t end = line.find(">:");
   if (line.starts_with('[') && end != std::string_view::npos && line.find('<') < end)
     line.remove_prefix(end + 2);
+  const std::size_t task = std::min(line.find_first_not_of(' '), line.size());
+  const std::size_t behind = line.find_first_not_of("0123456789", task);
+  if (behind != std::string_view::npos && behind > task && line[behind] == ':')
+    line.remove_prefix(behind + 1);
   if (line.ends_with('\r')) line.remove_suffix(1);
   return line;
 }
 
-// Positions in a row: of the time out of place, and of the wrong results of both halves.
+// Positions in a row: of the time out of place, and of the wrong results of both halves. Before 2022 there was no
+// column `root`, and of some collectives none of the operation.
 struct Columns {
   std::size_t time = 0;
+  std::size_t fewest = 0;  // that a whole row has
   std::vector<std::size_t> wrong{};
 };
 
@@ -90,7 +96,8 @@ class TextReader {
       refuse(fmt::format("{}: such times say nothing", in_quotes(line.substr(line.find(kBounds)))));
     if (line.find("Avg bus bandwidth") != std::string_view::npos) ended_ = true;
     if (words.size() > 2 && words[1] == "nccl-tests") read_version(words);
-    if (words.size() > 9 && words[1] == "Rank" && words[3] == "Group") read_rank(line, words);
+    if (words.size() > 9 && words[1] == "Rank" && (words[3] == "Group" || words[3] == "Pid"))
+      read_rank(line, words);
     if (words.size() > 3 && words[1] == "size" && words[2] == "count") read_columns(words);
   }
 
@@ -107,13 +114,14 @@ class TextReader {
       if (word.starts_with(kLibrary)) run_.nccl_version = word.substr(kLibrary.size());
   }
 
-  // #  Rank  0 Group  0 Pid  28616 on nccl-gib-test-0 device  0 [0000:8f:00] NVIDIA B200
+  // #  Rank  0 Group  0 Pid  28616 on nccl-gib-test-0 device  0 [0000:8f:00] NVIDIA B200; before 2022 without a
+  // group, which was one.
   void read_rank(std::string_view line, const std::vector<std::string>& words) {
     const std::optional<std::int64_t> rank = parse_integer(words[2]);
     if (!rank) return refuse(fmt::format("{} is no rank", in_quotes(words[2])));
     const auto on = std::ranges::find(words, "on");
     const bool on_host = on != words.end() && on + 1 != words.end();
-    if (!ranks_.add(words[4], *rank, on_host ? *(on + 1) : ""))
+    if (!ranks_.add(words[3] == "Group" ? words[4] : "0", *rank, on_host ? *(on + 1) : ""))
       return refuse_second_run(fmt::format("rank {} is listed again", *rank));
     if (const std::size_t bus = line.find("] "); bus != std::string_view::npos)
       run_.device = join(words_of(line.substr(bus + 2)), " ");
@@ -130,14 +138,16 @@ class TextReader {
       if (words[i] == "#wrong") wrong.push_back(i - 1);
     }
     if (!time) return refuse("a table without a column `time`");
-    columns_ = Columns{.time = *time, .wrong = std::move(wrong)};
+    constexpr std::size_t kOfToday = 13;  // options add some behind
+    columns_ =
+        Columns{.time = *time, .fewest = std::min(words.size() - 1, kOfToday), .wrong = std::move(wrong)};
   }
 
   void read_row(const std::vector<std::string>& words) {
     const std::optional<std::int64_t> bytes = parse_integer(words[0]);
     if (!bytes || words.size() < 2 || !parse_integer(words[1])) return;  // something else between the rows
     if (!columns_) return refuse("a row before the header of its table");
-    if (words.size() < std::max<std::size_t>(13, columns_->time + 1)) return refuse("a row that is cut off");
+    if (words.size() < std::max(columns_->fewest, columns_->time + 1)) return refuse("a row that is cut off");
     if (*bytes < 0 || *bytes > detail::kMaxNcclBytes)
       return refuse(fmt::format("{} bytes are no size of a message", *bytes));
     for (const std::size_t column : columns_->wrong) {

@@ -248,13 +248,14 @@ ModelSpec load_lent_model(YamlMap& scenario, const std::string& stem) {
 
 // `model: config.json`, relative to the scenario's folder.
 std::optional<ModelSpec> load_hf_model(YamlMap& root, const std::string& name, const PresetPlaces& places,
-                                       Origins& origins) {
+                                       Origins& origins, std::vector<std::string>& assumed) {
   const auto file = find_preset(root, "model", name, kModelPreset, places);
   if (!file) return std::nullopt;
   const std::string* text = places.library.text(*file, root.diagnostics());
   if (text == nullptr) return std::nullopt;
   auto read = read_hf_config(*text, place_name(*file), root.diagnostics(), &origins);
   if (!read) return std::nullopt;
+  assumed = std::move(read->fragment.assumed);
   return std::move(read->model);
 }
 
@@ -265,8 +266,9 @@ bool is_hf_model(YamlMap& root) {
   return node != nullptr && node->kind == YamlNode::Kind::kScalar && node->text.ends_with(".json");
 }
 
-std::optional<ModelSpec> load_model_section(YamlMap& root, const PresetPlaces& places, Origins& origins) {
-  if (is_hf_model(root)) return load_hf_model(root, root.get("model")->text, places, origins);
+std::optional<ModelSpec> load_model_section(YamlMap& root, const PresetPlaces& places, Origins& origins,
+                                            std::vector<std::string>& assumed) {
+  if (is_hf_model(root)) return load_hf_model(root, root.get("model")->text, places, origins, assumed);
   return load_preset<ModelSpec>(root, "model", kModelPreset, places, origins,
                                 [](YamlMap& model, const std::string& stem) {
                                   if (!stem.empty() && model.has("stagecraft"))

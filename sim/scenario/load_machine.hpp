@@ -16,8 +16,10 @@ namespace stagecraft {
 
 // A name, a path or a mapping; required. Origins of a preset's values lie in its file. A path to a .json is a
 // Hugging Face configuration; a path to a scenario means the mapping `model:` in it.
+// What is assumed of a config.json goes to `assumed`.
 [[nodiscard]] std::optional<ModelSpec> load_model_section(YamlMap& root, const PresetPlaces& places,
-                                                          Origins& origins);
+                                                          Origins& origins,
+                                                          std::vector<std::string>& assumed);
 // Does `model` name a Hugging Face configuration?
 [[nodiscard]] bool is_hf_model(YamlMap& root);
 

@@ -85,7 +85,7 @@ void Reader::read_head() {
 }
 
 void Reader::read_machine() {
-  if (auto model = load_model_section(*root_, places_, scenario_.origins)) {
+  if (auto model = load_model_section(*root_, places_, scenario_.origins, scenario_.model_assumptions)) {
     scenario_.model = *std::move(model);
     model_ok_ = true;
   }

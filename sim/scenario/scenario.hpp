@@ -81,6 +81,7 @@ struct Scenario {
   Origins origins;
   // Keys without effect, read but doubtful values, and the warnings that were reported while it was loaded.
   std::vector<Diagnostic> warnings;
+  std::vector<std::string> model_assumptions = {};  // of the config.json that is named as its model
 };
 
 // An iteration of another scenario, over and over, on nodes of the same fabric.

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <queue>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -128,6 +129,34 @@ std::vector<TaskId> never_ready(const Program& program) {
   return waiting;
 }
 
+// Node numbers in an order in which each comes after what it waits for, and the order of the file otherwise. What is
+// on a cycle, or behind one, comes last.
+std::vector<std::size_t> order_of(const std::vector<Node>& nodes) {
+  std::map<std::uint64_t, std::size_t> places;
+  for (std::size_t i = 0; i < nodes.size(); ++i) places.emplace(nodes[i].id, i);
+  std::vector<std::vector<std::size_t>> next(nodes.size());
+  std::vector<std::size_t> waits(nodes.size()), order;
+  for (std::size_t i = 0; i < nodes.size(); ++i)
+    for (const std::uint64_t before : nodes[i].after)
+      if (const auto place = places.find(before); place != places.end()) {
+        next[place->second].push_back(i);
+        ++waits[i];
+      }
+  std::priority_queue<std::size_t, std::vector<std::size_t>, std::greater<>> ready;
+  for (std::size_t i = 0; i < nodes.size(); ++i)
+    if (waits[i] == 0) ready.push(i);
+  while (!ready.empty()) {
+    const std::size_t node = ready.top();
+    ready.pop();
+    order.push_back(node);
+    for (const std::size_t other : next[node])
+      if (--waits[other] == 0) ready.push(other);
+  }
+  for (std::size_t i = 0; i < nodes.size(); ++i)
+    if (waits[i] > 0) order.push_back(i);
+  return order;
+}
+
 class ChakraReader {
  public:
   ChakraReader(const ChakraNetwork& network, Diagnostics& diagnostics)
@@ -230,6 +259,12 @@ class ChakraReader {
              "give the bandwidth of a link");
       return std::nullopt;
     }
+    if (const std::int64_t work = node.attribute("num_ops");
+        node.type == chakra::kCompute && work > 0 && !node.micros) {
+      refuse(file, fmt::format("'{}' does not say how long its {} operations take", node.name, work),
+             "traces of a profiler or a simulator have a time for each node");
+      return std::nullopt;
+    }
     return std::chrono::microseconds(micros);
   }
 
@@ -286,7 +321,8 @@ class ChakraReader {
                 .send = builder_.add_resource({ResourceKind::kConcurrent, rank, "send"}),
                 .receive = builder_.add_resource({ResourceKind::kConcurrent, rank, "receive"})};
     std::map<std::uint64_t, Handle> known;
-    for (const Node& node : nodes) {
+    for (const std::size_t place : order_of(nodes)) {
+      const Node& node = nodes[place];
       const std::optional<Handle> task = add_node(file, rank, node);
       if (task && !known.emplace(node.id, *task).second)
         refuse(file, fmt::format("node {} is there twice", node.id));

@@ -45,6 +45,20 @@ TEST(DeepSpeedImport, ReadsEveryZeroStage) {
   }
 }
 
+TEST(DeepSpeedImport, ReadsTheOldSwitchesOfOffloading) {
+  const Import old = import_text(R"({"bf16": {"enabled": true}, "zero_optimization": {"stage": 3,
+    "cpu_offload": true, "cpu_offload_params": true, "cpu_offload_use_pin_memory": true}})");
+  EXPECT_EQ(old.at("offload.optimizer"), "1");
+  EXPECT_EQ(old.at("offload.weights"), "1");
+  EXPECT_THAT(old.messages, IsEmpty());
+  EXPECT_EQ(import_text(R"({"zero_optimization": {"stage": 2, "cpu_offload": false}})").at("offload"),
+            "absent");
+  EXPECT_THAT(import_text(R"({"zero_optimization": {"stage": 2, "cpu_offload": true,
+                              "offload_optimizer": {"device": "none"}}})")
+                  .messages,
+              Contains(HasSubstr("cpu_offload: and zero_optimization.offload_optimizer.device says none")));
+}
+
 TEST(DeepSpeedImport, RefusesATemplate) {
   const Import import = import_text(sample("deepspeed/deepcompile_ds_config.json.template"));
   EXPECT_THAT(import.messages, Contains(HasSubstr("ds.json:2: error: is a template, not a configuration")));
@@ -341,6 +355,23 @@ TEST(NeoxImport, TakesThePrecisionOfAnyVersion) {
   }
 }
 
+TEST(NeoxImport, ReadsBiasesOfBothBlocksAndTheNormOfQAndK) {
+  const auto import = [](const std::string& more) {
+    return import_text(R"({"num_layers": 2, "hidden_size": 64, "num_attention_heads": 4, "seq_length": 32,
+      "pos_emb": "rotary", "train_micro_batch_size_per_gpu": 1)" +
+                           more + "}",
+                       {.gpus = 8, .vocab = 1000, .node = "dgx-h100"});
+  };
+  EXPECT_EQ(import("").at("model.biases"), "true");
+  EXPECT_EQ(import("").at("model.qk_norm"), "absent");
+  EXPECT_EQ(import(R"(, "use_qk_layernorm": true)").at("model.qk_norm"), "true");
+  EXPECT_EQ(import(R"(, "use_bias_in_attn_linear": false, "use_bias_in_mlp": false)").at("model.biases"),
+            "false");
+  EXPECT_EQ(import(R"(, "use_bias_in_mlp": false)").at("model.biases"), "refused");
+  EXPECT_THAT(import(R"(, "use_bias_in_attn_linear": false)").messages,
+              Contains(HasSubstr("leaves the biases of the feed-forward block")));
+}
+
 // System: Llama 2 as GPT-NeoX's configs/llama2 have it, which give three times the width of a gated block:
 // 32,768 * 2 / 3 = 21,845, the next multiple of 512 is 22,016, half of it the gate's. Expectations: the
 // widths of the published models; parameters of 7B are those of its configuration at Hugging Face.
@@ -348,7 +379,7 @@ TEST(NeoxImport, TakesTwoThirdsOfTheWidthOfAGatedBlock) {
   const auto import = [](const std::string& more) {
     return import_text(
         R"({"num_layers": 32, "hidden_size": 4096, "num_attention_heads": 32, "seq_length": 4096,
-      "pos_emb": "rotary", "norm": "rmsnorm", "no_weight_tying": true, "use_bias_in_attn_linear": false,
+      "pos_emb": "rotary", "norm": "rmsnorm", "no_weight_tying": true, "use_bias_in_attn_linear": false, "use_bias_in_mlp": false,
       "train_micro_batch_size_per_gpu": 1, "make_vocab_size_divisible_by": 1, )" +
             more + "}",
         {.gpus = 8, .vocab = 32'000, .node = "dgx-h100"});

@@ -195,6 +195,167 @@ TEST(HfConfig, ReadsGptNeoX) {
   EXPECT_NE(to_yaml(result.config->fragment).find("parallel residual"), std::string::npos);
 }
 
+// source  published counts: GLM-4-9B 9,399,951,360; Seed-OSS-36B 36,151,104,512; DeepSeek-MoE-16B 16,375,728,128;
+//         StarCoder 15,517,456,384; StarCoder2-7B 7,173,923,840; GLM-4.5-Air 106,852,245,504; Qwen3-8B and Qwen3-235B as language models.
+TEST(HfConfig, MeansTheKnownNumberOfParametersOfMoreTypes) {
+  struct Known {
+    const char* text;
+    std::int64_t total;
+  };
+  const Known known[] = {
+      {R"({"model_type": "glm", "attention_bias": true, "head_dim": 128, "hidden_act": "silu", "hidden_size": 4096,
+           "intermediate_size": 13696, "num_attention_heads": 32, "num_hidden_layers": 40, "num_key_value_heads": 2,
+           "tie_word_embeddings": false, "vocab_size": 151552})",
+       9'399'951'360},
+      {R"({"model_type": "seed_oss", "attention_bias": true, "attention_out_bias": false, "head_dim": 128,
+           "hidden_act": "silu", "hidden_size": 5120, "intermediate_size": 27648, "mlp_bias": false,
+           "num_attention_heads": 80, "num_hidden_layers": 64, "num_key_value_heads": 8, "tie_word_embeddings": false,
+           "vocab_size": 155136})",
+       36'151'104'512},
+      {R"({"model_type": "deepseek", "first_k_dense_replace": 1, "hidden_act": "silu", "hidden_size": 2048,
+           "intermediate_size": 10944, "moe_intermediate_size": 1408, "moe_layer_freq": 1, "n_routed_experts": 64,
+           "n_shared_experts": 2, "num_attention_heads": 16, "num_experts_per_tok": 6, "num_hidden_layers": 28,
+           "num_key_value_heads": 16, "tie_word_embeddings": false, "vocab_size": 102400})",
+       16'375'728'128},
+      {R"({"model_type": "gpt_bigcode", "activation_function": "gelu_pytorch_tanh", "multi_query": true,
+           "n_embd": 6144, "n_head": 48, "n_inner": 24576, "n_layer": 40, "n_positions": 8192, "vocab_size": 49152})",
+       15'517'456'384},
+      {R"({"model_type": "starcoder2", "activation_function": "gelu", "hidden_act": "gelu_pytorch_tanh",
+           "hidden_size": 4608, "intermediate_size": 18432, "num_attention_heads": 36, "num_hidden_layers": 32,
+           "num_key_value_heads": 4, "sliding_window": null, "use_bias": true, "vocab_size": 49152})",
+       7'173'923'840},
+      {R"({"model_type": "glm4_moe", "attention_bias": true, "first_k_dense_replace": 1, "head_dim": 128,
+           "hidden_act": "silu", "hidden_size": 4096, "intermediate_size": 10944, "moe_intermediate_size": 1408,
+           "n_group": 1, "topk_group": 1, "n_routed_experts": 128, "n_shared_experts": 1, "num_attention_heads": 96,
+           "num_experts_per_tok": 8, "num_hidden_layers": 46, "num_key_value_heads": 8, "use_qk_norm": false,
+           "tie_word_embeddings": false, "vocab_size": 151552})",
+       106'852'245'504},
+      {R"({"model_type": "qwen3_vl", "text_config": {"model_type": "qwen3_vl_text", "head_dim": 128,
+           "hidden_act": "silu", "hidden_size": 4096, "intermediate_size": 12288, "num_attention_heads": 32,
+           "num_hidden_layers": 36, "num_key_value_heads": 8, "tie_word_embeddings": false, "vocab_size": 151936}})",
+       8'190'735'360},
+      {R"({"model_type": "qwen3_vl_moe", "text_config": {"model_type": "qwen3_vl_moe_text", "head_dim": 128,
+           "hidden_act": "silu", "hidden_size": 4096, "intermediate_size": 12288, "moe_intermediate_size": 1536,
+           "num_attention_heads": 64, "num_experts": 128, "num_experts_per_tok": 8, "num_hidden_layers": 94,
+           "num_key_value_heads": 4, "tie_word_embeddings": false, "vocab_size": 151936}})",
+       235'093'634'560},
+      {R"({"model_type": "qwen2_vl", "hidden_act": "silu", "hidden_size": 3584, "intermediate_size": 18944,
+           "num_attention_heads": 28, "num_hidden_layers": 28, "num_key_value_heads": 4, "tie_word_embeddings": false,
+           "vocab_size": 152064})",
+       7'615'616'512},
+      {R"({"model_type": "glm4_moe_lite", "hidden_act": "silu", "hidden_size": 2048, "intermediate_size": 10240,
+           "moe_intermediate_size": 1536, "num_hidden_layers": 47, "num_attention_heads": 20, "n_routed_experts": 64,
+           "n_shared_experts": 1, "num_experts_per_tok": 4, "q_lora_rank": 768, "kv_lora_rank": 512,
+           "qk_nope_head_dim": 192, "qk_rope_head_dim": 64, "v_head_dim": 256, "n_group": 1, "topk_group": 1,
+           "tie_word_embeddings": false, "vocab_size": 154880})",
+       29'943'390'976},  // by hand: 21,759,232 of attention, 62,914,560 dense, 613,548,032 with experts, ends
+  };
+  for (const Known& each : known) {
+    SCOPED_TRACE(each.text);
+    EXPECT_EQ(parameter_count(model_of(each.text)), each.total);
+  }
+}
+
+// A classifier's head of 4096 x 2 is not the 4096 x 128256 that is priced.
+TEST(HfConfig, WarnsOfAHeadThatIsNotThatOfALanguageModel) {
+  for (const char* name : {"LlamaForSequenceClassification", "LlamaForTokenClassification", "LlamaModel"}) {
+    const Read result = read(changed(changed(sample("llama-3-8b"), "LlamaForCausalLM", name),
+                                     "\"vocab_size\"", "\"num_labels\": 2, \"vocab_size\""));
+    ASSERT_TRUE(result.config.has_value());
+    EXPECT_THAT(result.messages, testing::HasSubstr("does not end in the head of a language model"));
+    EXPECT_THAT(to_yaml(result.config->fragment), testing::Not(testing::HasSubstr("num_labels")));
+  }
+}
+
+TEST(HfConfig, TiesTheEndsOfAnUnknownTypeThatDoesNotSay) {
+  const std::string known =
+      changed(sample("llama-3-8b"), "\"tie_word_embeddings\": false", "\"mlp_bias\": false");
+  const std::string minicpm = changed(changed(known, "LlamaForCausalLM", "MiniCPMForCausalLM"),
+                                      "\"model_type\": \"llama\"", "\"model_type\": \"minicpm\"");
+  const Read result = read(minicpm);
+  ASSERT_TRUE(result.config.has_value()) << result.messages;
+  EXPECT_TRUE(result.config->model.tied_embeddings);
+  EXPECT_THAT(result.messages, testing::HasSubstr("warning: tie_word_embeddings: is not given"));
+  EXPECT_FALSE(model_of(known).tied_embeddings);
+}
+
+// Llama-3-8B by another name, with a key more.
+std::string unknown_with(const std::string& key) {
+  const std::string text = changed(changed(sample("llama-3-8b"), "LlamaForCausalLM", "NewForCausalLM"),
+                                   "\"model_type\": \"llama\"", "\"model_type\": \"new\"");
+  return changed(text, "\"vocab_size\"", key + ", \"vocab_size\"");
+}
+
+TEST(HfConfig, RefusesKeysOfAnUnknownTypeThatChangeItsLayers) {
+  for (const char* key : {"\"moe_top_k\": 3", "\"total_ut_steps\": 4", "\"use_cla\": true",
+                          "\"num_key_value_heads_per_layer\": [4, 2]", "\"n_shared_head\": 8",
+                          "\"loop_count\": 2", "\"bias\": true", "\"pruned_heads\": {\"0\": [1]}"})
+    EXPECT_FALSE(read(unknown_with(key)).config.has_value()) << key;
+  for (const char* key :
+       {"\"moe_top_k\": null", "\"total_ut_steps\": 1", "\"use_cla\": false, \"cla_share_factor\": 2",
+        "\"bias\": false", "\"pruned_heads\": {}"})
+    EXPECT_TRUE(read(unknown_with(key)).config.has_value()) << key;
+}
+
+TEST(HfConfig, HonoursNormsAndBiasesOfAnUnknownType) {
+  EXPECT_TRUE(model_of(unknown_with("\"use_qk_norm\": true")).qk_norm);
+  EXPECT_TRUE(model_of(unknown_with("\"qk_norm\": true")).qk_norm);
+  EXPECT_FALSE(model_of(unknown_with("\"qk_norm\": false")).qk_norm);
+  const TransformerSpec qkv = model_of(unknown_with("\"qkv_bias\": true"));
+  EXPECT_TRUE(qkv.qkv_bias);
+  EXPECT_FALSE(qkv.biases);
+  const std::string without = changed(unknown_with("\"use_bias\": true"), "\"attention_bias\": false,", "");
+  EXPECT_TRUE(model_of(without).biases);
+}
+
+// Null is not absent: mistral's class has 8 heads of keys where nothing is said, and as many as heads where null is.
+TEST(HfConfig, TakesNullHeadsOfKeysForAsManyAsHeads) {
+  const std::string null =
+      changed(sample("llama-3-8b"), "\"num_key_value_heads\": 8", "\"num_key_value_heads\": null");
+  EXPECT_EQ(model_of(changed(null, "\"model_type\": \"llama\"",
+                             "\"model_type\": \"mistral\", \"sliding_window\": null"))
+                .kv_heads,
+            32);
+}
+
+TEST(HfConfig, ReadsDeepSeekWithoutLatentAttention) {
+  std::string text = changed(sample("deepseek-r1"), "\"deepseek_v3\"", "\"deepseek_v2\"");
+  text = changed(text, "\"vocab_size\"", "\"use_mla\": false, \"vocab_size\"");
+  const TransformerSpec model = model_of(text);
+  EXPECT_FALSE(model.latent_attention.has_value());
+  EXPECT_EQ(model.kv_heads, 128);
+  EXPECT_EQ(model.head_size, 7168 / 128);
+}
+
+TEST(HfConfig, ReadsTheKindOfEachLayerOfGlm) {
+  const char* text =
+      R"({"model_type": "glm4_moe_lite", "hidden_act": "silu", "hidden_size": 64, "intermediate_size": 128,
+          "moe_intermediate_size": 32, "num_hidden_layers": 3, "num_attention_heads": 2, "n_routed_experts": 4,
+          "n_shared_experts": 1, "num_experts_per_tok": 2, "q_lora_rank": 8, "kv_lora_rank": 8,
+          "qk_nope_head_dim": 16, "qk_rope_head_dim": 8, "v_head_dim": 16, "tie_word_embeddings": false,
+          "mlp_layer_types": ["sparse", "dense", "sparse"], "vocab_size": 128})";
+  EXPECT_EQ(model_of(text).experts->dense_layers, std::vector<std::int64_t>{1});
+  EXPECT_FALSE(read(changed(text, "\"dense\"", "\"soft\"")).config.has_value());
+  EXPECT_FALSE(read(changed(text, "\"sparse\", ", "")).config.has_value());
+}
+
+TEST(HfConfig, WarnsOfAContextUnlikeTheLearnedPositions) {
+  const Read result = read(changed(sample("gpt2"), "\"n_ctx\": 1024", "\"n_ctx\": 512"));
+  ASSERT_TRUE(result.config.has_value()) << result.messages;
+  EXPECT_EQ(result.config->model.max_sequence_length, 1024);
+  EXPECT_THAT(result.messages, testing::HasSubstr("n_ctx: 512, and n_positions says 1024, which counts"));
+}
+
+// Qwen2.5 with YaRN: 4 times 32,768. DeepSeek's file has the product already.
+TEST(HfConfig, TakesTheLengthThatTheRotationIsScaledFor) {
+  const std::string yarn =
+      changed(sample("qwen2-7b"), "\"max_position_embeddings\"",
+              R"("rope_scaling": {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768},
+         "max_position_embeddings")");
+  EXPECT_EQ(model_of(yarn).max_sequence_length, 131'072);
+  EXPECT_EQ(model_of(sample("deepseek-r1")).max_sequence_length, 163'840);
+}
+
 TEST(HfConfig, LetsAWindowPassThatCutsNothingOff) {
   const std::string mistral = changed(sample("llama-3-8b"), "\"model_type\": \"llama\"",
                                       "\"model_type\": \"mistral\", \"sliding_window\": 8192");

@@ -109,6 +109,14 @@ TEST(MegatronDump, EachRunOfARestartedJobWarmsUp) {
   EXPECT_THAT(steady_iterations_ms(dump, std::nullopt), ElementsAre(100, 101, 102));
 }
 
+// BigScience's fork prints seconds.
+TEST(MegatronDump, IterationsInSecondsAreMeasurements) {
+  std::string log = "---- arguments ----\n  hidden_size .... 64\n---- end of arguments ----\n";
+  for (const char* time : {"300.0", "200.0", "105.3"})
+    log += " iteration 1/ 9 | elapsed time per iteration (s): " + std::string(time) + " | loss: 1 |\n";
+  EXPECT_THAT(steady_iterations_ms(read(log), std::nullopt), ElementsAre(105'300));
+}
+
 TEST(MegatronDump, AnArgumentWithTwoValuesIsRefusedWithBothLines) {
   const std::string said =
       "error: hidden_size: is 8192 here, and 4096 before\n"

@@ -55,6 +55,57 @@ TEST(MegatronImport, ReadsBothDeepSeekFiles) {
   EXPECT_EQ(fsdp.at("options.gradient_accumulation_fusion"), "false");
 }
 
+// Megatron-DeepSpeed's example of 1.3 billion parameters and 128 experts, published as 52 billion: experts in every
+// second layer, one of them a token.
+//   source  deepspeedai/Megatron-DeepSpeed, examples_deepspeed/MoE
+TEST(MegatronImport, ReadsExpertsOfMegatronDeepSpeed) {
+  const std::string moe =
+      "--num-layers 24 --hidden-size 2048 --num-attention-heads 16 --seq-length 2048 "
+      "--max-position-embeddings 2048 "
+      "--micro-batch-size 4 --global-batch-size 512 --fp16 --num-experts 128 --moe-min-capacity 4 "
+      "--deepspeed ";
+  const ImportRequest request{.gpus = 128, .vocab = 50'257};
+  const Import import =
+      import_text(moe + "--moe-expert-parallel-size 64 --moe-train-capacity-factor 1.25", request);
+  // A layer of experts: 128 blocks of 2 x 2048 x 8192 and their biases, and the router.
+  const std::int64_t block = 2 * 2048 * 8192 + 8192 + 2048;
+  EXPECT_EQ(parameters(import), 24 * (4LL * 2048 * 2048 + 4 * 2048 + 4 * 2048) + 12 * block +
+                                    12 * (128 * block + 2048 * 128) + (50'304 + 2048) * 2048LL + 2 * 2048);
+  EXPECT_EQ(import.at("model.experts.top_k"), "1");
+  EXPECT_EQ(import.at("model.experts.dense_layers"), "0 2 4 6 8 10 12 14 16 18 20 22");
+  EXPECT_EQ(import.at("model.experts.capacity_factor"), "1.25");
+  EXPECT_EQ(import.at("parallelism.expert"), "64");
+  EXPECT_EQ(import.at("options.expert_dispatcher"), "all-to-all");
+  const Import other =
+      import_text(moe + "--topk 2 --expert-interval 1 --disable-moe-token-dropping", request);
+  EXPECT_EQ(other.at("model.experts.top_k"), "2");
+  EXPECT_EQ(other.at("model.experts.dense_layers"), "absent");
+  EXPECT_EQ(other.at("model.experts.capacity_factor"), "absent");
+  EXPECT_EQ(other.at("parallelism.expert"), "128");
+  for (const char* wrong : {"--mlp-type residual", "--moe-router-topk 2", "--moe-expert-parallel-size 3"})
+    EXPECT_FALSE(import_text(moe + wrong, request).fragment.has_value()) << wrong;
+  // One expert is none there, and its names say nothing without --deepspeed.
+  EXPECT_EQ(import_text(job("--deepspeed --num-experts 1 --expert-interval 2")).at("model.experts"),
+            "absent");
+  EXPECT_FALSE(import_text(job("--num-experts 8 --expert-interval 2")).fragment.has_value());
+}
+
+TEST(MegatronImport, ReadsNamesOfForks) {
+  EXPECT_EQ(import_text(job("--num-key-value-heads 2")).at("model.kv_heads"), "2");
+  EXPECT_EQ(import_text(job("--num_attention_heads_kv 2")).at("model.kv_heads"), "2");
+  EXPECT_EQ(import_text(job("--normalization rmsnorm")).at("model.normalization"), "rmsnorm");
+  EXPECT_EQ(import_text(job("--normalization layernorm")).at("model.normalization"), "layernorm");
+  EXPECT_EQ(import_text(job("--pad-vocab-size-to 1280")).at("model.vocab"), "1280");
+}
+
+TEST(MegatronImport, ShardsTheOptimizerInGroups) {
+  const std::string sharded = "--use-distributed-optimizer --num-distributed-optimizer-instances ";
+  EXPECT_EQ(import_text(job(sharded + "4")).at("parallelism.zero_group"), "4");  // 16 ranks / 4
+  EXPECT_EQ(import_text(job(sharded + "1")).at("parallelism.zero_group"), "absent");
+  EXPECT_THAT(import_text(job(sharded + "3")).messages,
+              Contains(HasSubstr("3 copies do not divide data × context = 16")));
+}
+
 TEST(MegatronImport, ReadsCudaGraphsByWhatTheyHold) {
   const auto graphs = [](const std::string& flags) {
     return import_text(job(flags)).at("options.cuda_graphs");

@@ -80,6 +80,26 @@ TEST(MegatronOptions, OfFp8MatterOnlyWithIt) {
   EXPECT_THAT(without.messages, Not(Contains(HasSubstr("fp8"))));
 }
 
+// Unknown names that say by a word that the model is another: never passed over. How a kernel is made is a warning.
+TEST(MegatronOptions, ThatChangeTheModelByTheirNamesAreRefused) {
+  for (const char* option :
+       {"--multi-head-latent-attention", "--first-k-dense-replace 3", "--moe-intermediate-size 32",
+        "--qk-nope-head-dim 16", "--use_rms_norm", "--glu-activation swiglu", "--no_tie_embed_logits",
+        "--window-attn-skip-freq 2", "--extra-vocab-size 3", "--n-shared-experts 1", "--noop-layers 2",
+        "--ds-sequence-parallel-size 2", "--context-parallel-algo ulysses_cp_algo", "--squared-relu",
+        "--quick-geglu"})
+    EXPECT_FALSE(import_text(job(std::string("--num-experts 8 ") + option)).fragment.has_value()) << option;
+  for (const char* option : {"--use-fused-rmsnorm", "--use-fused-swiglu", "--moe-permutation-async-comm",
+                             "--ds-sequence-parallel-size 1", "--kill-switch-path x", "--norm-topk-prob"})
+    EXPECT_TRUE(import_text(job(std::string("--num-experts 8 ") + option)).fragment.has_value()) << option;
+}
+
+TEST(MegatronOptions, OfLatentAttentionContradictItsAbsence) {
+  expect_refused(import_text(job("--q-lora-rank 16")),
+                 "--q-lora-rank: 16 is a size of latent attention, and there is no multi-latent-attention");
+  EXPECT_TRUE(import_text(job("--kv-lora-rank 32 --v-head-dim 128")).fragment.has_value());  // as by default
+}
+
 TEST(MegatronOptions, OfExpertsAreKnownOneByOne) {
   const std::string more = "--moe-wibble 3 --moe-extended-tp --moe-z-loss-coeff 1e-3";
   const Import with = import_text(job("--num-experts 8 " + more));

@@ -94,6 +94,14 @@ TEST(NvidiaSmi, UnlikePairsAreLeftToTheUser) {
   const Import import = import_of("GPU0 GPU1 GPU2\nGPU0 X NV4 SYS\nGPU1 NV4 X SYS\nGPU2 SYS SYS X\n");
   EXPECT_THAT(import.messages, ElementsAre(HasSubstr("do not join every GPU")));
   EXPECT_EQ(import.at("cluster.node.nvlink"), "absent");
+  // The example is of the device: 18 links of 50 GB/s; of H100 where nobody names one.
+  const auto example = [](const std::string& device) {
+    const Import unlike = import_of("GPU0 GPU1 GPU2\nGPU0 X NV4 SYS\nGPU1 NV4 X SYS\nGPU2 SYS SYS X\n",
+                                    {.device = device, .link = {}});
+    return unlike.fragment ? unlike.fragment->missing : std::vector<std::string>{};
+  };
+  EXPECT_THAT(example("B200-SXM-180GB"), testing::Contains(HasSubstr("nvlink: 900 GB/s")));
+  EXPECT_THAT(import.fragment->missing, testing::Contains(HasSubstr("nvlink: 450 GB/s")));
 }
 
 TEST(NvidiaSmi, BrokenMatricesAreRefused) {

@@ -77,6 +77,42 @@ TEST(NcclTests, TagsOfMpirunBlankLinesAndEmptyMessagesAreNoRows) {
   EXPECT_DOUBLE_EQ(run.rows[2].seconds, 0.15);
 }
 
+// Output of before 2022: no group, no root, an error in place of wrong results; of all-gather no operation either.
+TEST(NcclTests, TablesOfBefore2022AreRead) {
+  const std::string ranks =
+      "# nThread 1 nGpus 2 minBytes 8 maxBytes 1024 step: 2(factor)\n# Using devices\n"
+      "#   Rank  0 Pid  35810 on server1 device  0 [0x07] A100-SXM4-40GB\n"
+      "#   Rank  1 Pid  35810 on server1 device  1 [0x0f] A100-SXM4-40GB\n";
+  const std::string halves = " time   algbw   busbw  error     time   algbw   busbw  error\n";
+  const std::string times = " 38.01    0.03    0.05  2e-07    37.53    0.03    0.05  2e-07\n";
+  const std::string reduce = ranks + "#  size  count  type  redop" + halves + "1024  256  float  sum" + times;
+  const std::string gather = ranks + "#  size  count  type" + halves + "1024  128  float" + times;
+  for (const std::string& text : {reduce, gather}) {
+    Diagnostics diagnostics;
+    const std::optional<NcclRun> run =
+        read_nccl_tests(text + "# Avg bus bandwidth : 5\n", "old.txt", diagnostics);
+    ASSERT_TRUE(run.has_value()) << render_json(diagnostics.items());
+    EXPECT_EQ(run->ranks, 2);
+    EXPECT_EQ(run->device, "A100-SXM4-40GB");
+    ASSERT_EQ(run->rows.size(), 1u);
+    EXPECT_DOUBLE_EQ(run->rows[0].seconds, 38.01e-6);
+  }
+  EXPECT_THAT(refusal(reduce.substr(0, reduce.size() - 10) + "\n"), HasSubstr("a row that is cut off"));
+}
+
+TEST(NcclTests, LabelsOfSrunAreNoColumns) {
+  std::string labelled = "0: ";
+  for (const char c : text_of("made_all_reduce_2x2.txt")) {
+    labelled += c;
+    if (c == '\n') labelled += " 0: ";
+  }
+  Diagnostics diagnostics;
+  const std::optional<NcclRun> run = read_nccl_tests(labelled, "run.txt", diagnostics);
+  ASSERT_TRUE(run.has_value()) << render_json(diagnostics.items());
+  EXPECT_EQ(run->rows.size(), run_of("made_all_reduce_2x2.txt").rows.size());
+  EXPECT_EQ(run->ranks, 4);
+}
+
 TEST(NcclTests, TextAndJsonOfOneRunAgree) {
   const NcclRun text = run_of("made_all_reduce_2x2.txt");
   const NcclRun json = run_of("made_all_reduce_2x2.json");

@@ -71,6 +71,16 @@ TEST(Scenario, NamesAModelByAFileOfHuggingFace) {
   EXPECT_EQ(file.messages, "");
 }
 
+// What the importer assumes is not lost where a scenario names the file itself.
+TEST(Scenario, KeepsWhatIsAssumedOfAFileOfHuggingFace) {
+  const std::string rest = "cluster: {node: dgx-a100-80gb, nodes: 1}\ntraining: {global_batch_size: 8}\n";
+  const Result file = read("stagecraft: 1\nmodel: ../tests/data/hf_config/gpt2.config.json\n" + rest);
+  ASSERT_TRUE(file.scenario) << file.messages;
+  EXPECT_THAT(file.scenario->model_assumptions,
+              testing::Contains("embedding and head tied, as in gpt2: tie_word_embeddings is absent"));
+  EXPECT_TRUE(read("stagecraft: 1\nmodel: gpt-22b\n" + rest).scenario->model_assumptions.empty());
+}
+
 // max_position_embeddings is what positions were made for, not what a job trains with.
 TEST(Scenario, SaysTheSequenceLengthThatItTakesFromAFileOfHuggingFace) {
   const std::string head = "stagecraft: 1\nmodel: ";

@@ -260,11 +260,11 @@ TEST(ChakraTraces, AreRefusedWhenDamagedOrIncomplete) {
   }
 }
 
-// System: two passes on one stream, of which the first waits for the second.
+// System: two passes that wait for each other.
 TEST(ChakraTraces, AreRefusedWhenTheyWaitForThemselves) {
   WireMessage first, second, file;
   first.number(1, 1).text(2, "F0").number(3, 4).number(5, 2).number(7, 10);
-  second.number(1, 2).text(2, "B0").number(3, 4).number(7, 10);
+  second.number(1, 2).text(2, "B0").number(3, 4).number(5, 1).number(7, 10);
   file.delimited(WireMessage().text(1, "0.0.4")).delimited(first).delimited(second);
   EXPECT_EQ(refusal({{.name = "cycle", .bytes = file.bytes()}}),
             "2 nodes wait for each other, the first of them 'rank 0 compute F0'");
@@ -279,6 +279,32 @@ WireMessage trace_of(std::initializer_list<WireMessage> nodes) {
 
 WireMessage node_of(std::uint64_t id, const char* name, std::uint64_t type, std::uint64_t micros) {
   return WireMessage().number(1, id).text(2, name).number(3, type).number(7, micros);
+}
+
+// System: a pass of 5 us that waits for one of 7 behind it in the file; a third of 3 waits for nothing.
+// Expectations: all three run, 15 us, and the others keep the order of the file.
+TEST(ChakraTraces, MayStandInAnyOrder) {
+  const std::vector<ChakraFile> files{{.name = "order",
+                                       .bytes = trace_of({node_of(2, "B0", 4, 5).number(5, 3),
+                                                          node_of(3, "F0", 4, 7), node_of(4, "F1", 4, 3)})
+                                                    .bytes()}};
+  EXPECT_EQ(read_back(files), 15us);
+  Diagnostics diagnostics;
+  const Program program = chakra_program(files, {}, diagnostics).value();
+  EXPECT_EQ(program.describe(TaskId(0)), "rank 0 compute F0");
+  EXPECT_EQ(program.describe(TaskId(1)), "rank 0 compute B0");
+}
+
+// Operations without a time would be free.
+TEST(ChakraTraces, OfComputeWithoutATimeAreRefused) {
+  const auto work = [](WireMessage node) {
+    return node.message(10, WireMessage().text(1, "num_ops").number(9, 1'000'000));
+  };
+  const WireMessage untimed = WireMessage().number(1, 1).text(2, "GEMM").number(3, 4);
+  EXPECT_EQ(refusal({{.name = "ops", .bytes = trace_of({work(untimed)}).bytes()}}),
+            "'GEMM' does not say how long its 1000000 operations take");
+  EXPECT_EQ(read_back({{.name = "marker", .bytes = trace_of({untimed}).bytes()}}), 0us);
+  EXPECT_EQ(read_back({{.name = "timed", .bytes = trace_of({work(node_of(1, "GEMM", 4, 9))}).bytes()}}), 9us);
 }
 
 // System: two passes; the second has the length that it says, and ends inside of an attribute, of a list of
