@@ -51,8 +51,7 @@ std::string one_stage_text(const Scenario& scenario, std::int64_t micro_batches)
                                  spec.fused_share.value_or(-1), kind->flush, kind->weight_versions,
                                  kind->kept_beside, kind->fused_pairs);
   const Schedule order = generate(*kind, shape);
-  for (const Action& action : order.ranks.front())
-    text += (action.fused ? " +" : " ") + to_string(action);
+  for (const Action& action : order.ranks.front()) text += (action.fused ? " +" : " ") + to_string(action);
   return text;
 }
 
