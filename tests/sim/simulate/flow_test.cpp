@@ -306,6 +306,31 @@ TEST(Flow, OfWhatAPassWaitsForFeelsLinksOfHalfTheirRate) {
       0.045);
 }
 
+// System: 16 layers over 16 tensor ranks of two nodes, whose GPUs wait for their hosts for half of the time.
+// Expectations: at a quarter of its rate traffic still fits in what they wait; at a 16th it takes longer than the host,
+// as with NICs of that rate (but for what weight gradients hide, as above).
+TEST(Flow, OfAPassThatWaitsForItsHostTakesLongerOnlyWhereItsTrafficDoes) {
+  const auto with = [](const char* links) {
+    return on_h100("{family: llama, layers: 16, hidden: 4096, heads: 32, ffn_hidden: 14336, vocab: 32000}",
+                   std::string("nodes: 2, links: [{name: node 0 nic * -> leaf *, share: ") + links + "}]",
+                   "tensor: 16, sequence_parallel: true",
+                   "training: {global_batch_size: 1, sequence_length: 2048}\n");
+  };
+  const Scenario whole = with("1");
+  const Report alone = flow(whole), quarter = flow(with("0.25"));
+  EXPECT_GT(part_of(alone, Category::kOther), alone.iteration_time / 2);
+  EXPECT_EQ(alone.iteration_time, simulate(whole).iteration_time);
+  EXPECT_EQ(quarter.iteration_time, alone.iteration_time);
+  EXPECT_EQ(sum_of(quarter.breakdown), quarter.iteration_time);
+  const Report least = flow(with("0.0625"));
+  Scenario slow = with("1");
+  NodeSpec& node = slow.cluster->groups.front().node;
+  node.nic_bandwidth = 0.0625 * node.nic_bandwidth;
+  const double closed = to_seconds(simulate(slow).iteration_time);
+  EXPECT_GT(closed, 1.5 * to_seconds(alone.iteration_time));
+  EXPECT_NEAR(to_seconds(least.iteration_time), closed, 0.045 * closed);
+}
+
 // Gradients that fill the NICs slow the context exchanges over them, not the tensor exchanges of the same
 // pass inside the node.
 TEST(Flow, OfTensorGroupsInANodeIsNotHeldUpByTheNics) {
