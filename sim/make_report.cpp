@@ -15,6 +15,7 @@
 #include "base/hash.hpp"
 #include "calibrate/profile/provenance.hpp"
 #include "models/operators.hpp"
+#include "sim/idle_uplinks.hpp"
 #include "sim/lower_options.hpp"
 #include "sim/mixed_prices.hpp"
 #include "sim/op_families.hpp"
@@ -292,6 +293,8 @@ Report make_report(const Scenario& scenario, const Simulation& simulation, Memor
         "failures: an iteration is predicted without them; `stagecraft goodput` says what they leave of "
         "weeks");
   if (auto word = word_on_uneven_groups(scenario, simulation.prepared.plan))
+    report.warnings.push_back(std::move(*word));
+  if (auto word = word_on_idle_uplinks(scenario, simulation.prepared.plan, simulation.prices))
     report.warnings.push_back(std::move(*word));
   for (auto* const word_on : {word_on_even_routing, word_on_ideal_fabric})
     if (auto word = word_on(scenario)) report.warnings.push_back(std::move(*word));

@@ -52,9 +52,10 @@
 //
 //                The fastest that is there runs, as in NCCL: nvls-tree in place of the ring on Hopper and
 //                later with more than two ranks on each node (its bytes in the node are those of NVLS),
-//                collnet where the fabric's switches add (`sharp`), pat with one GPU per node. Only
-//                all-to-all feels oversubscription: E is then also at least o * r*S*(1-L/N) with L nodes
-//                below a leaf; a ring crosses each uplink once.
+//                collnet where the fabric's switches add (`sharp`), pat with one GPU per node. Where uplinks
+//                are oversubscribed, the bytes take at least U / (efficiency * uplinks), U what all groups of
+//                the kind in the job send out of the leaf that has most to send (uplink_table.hpp): E of each
+//                ring that leaves it, S/2 for each edge of a tree, S/n for each pair of an all-to-all.
 //                node_efficiency is what B leaves a GPU's link to carry of its capacity: B/NVLink of a ring.
 //
 //   source       f: nccl-tests PERFORMANCE.md. Steps and shares: NCCL 2.28.9 src/graph/tuning.cc; chunks of

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <cstdint>
 
 #include "base/check.hpp"
 #include "topology/in_node_curve.hpp"
@@ -23,6 +22,7 @@ struct Recipe {
   double share = 1;  // factor on the links' usual efficiency
   // Steps that a chunk waits for whole. A ring has none: its bytes are those of every step.
   double passed_on = 0;
+  double uplinks = 0;  // seconds that they take on the busiest leaf's uplinks at all of their rate
 };
 
 double bytes_of(const CollectiveRequest& r) {
@@ -40,48 +40,61 @@ double tree_volume(int nodes) {
   return nodes == 3 ? 1.5 : 2;
 }
 
+// Of an algorithm without trees.
+Recipe flat(std::string_view algorithm, double bytes, double steps, double uplinks) {
+  return {.algorithm = algorithm, .bytes = bytes, .steps = steps, .uplinks = uplinks};
+}
+
+Recipe tree(const CollectiveRequest& r, std::string_view algorithm, double share) {
+  const double depth = 2 * ceil_log2(r.group.nodes);
+  return {.algorithm = algorithm,
+          .bytes = tree_volume(r.group.nodes) * bytes_of(r),
+          .steps = depth,
+          .share = share,
+          .passed_on = depth - 1,
+          .uplinks = bytes_of(r) * r.group.uplinks.tree};
+}
+
 std::vector<Recipe> all_reduces(const CollectiveRequest& r) {
   const GroupPlacement& group = r.group;
-  const double trees = tree_volume(group.nodes) * bytes_of(r), depth = 2 * ceil_log2(group.nodes);
   // NCCL's estimate has no ring before NVLSTree from 1 MiB on, and smaller ones go down the tree.
   std::vector<Recipe> recipes;
-  if (serves_nvls(r.profile, r.cluster.node_spec_of(r.member), group.least_ranks_per_node))
-    recipes.push_back({"nvls-tree", trees, depth, 1, depth - 1});
-  else
-    recipes.push_back({"ring", bus_factor(r.kind, group.ranks) * bytes_of(r), 2.0 * (group.nodes - 1)});
-  recipes.push_back({"tree", trees, depth, group.nodes > 2 ? kNcclTreeShare : 1, depth - 1});
-  if (r.cluster.spec().fabric.sharp) recipes.push_back({"collnet", bytes_of(r), 2});
+  if (serves_nvls(r.profile, r.cluster.node_spec_of(r.member), group.least_ranks_per_node)) {
+    recipes.push_back(tree(r, "nvls-tree", 1));
+  } else {
+    const double bytes = bus_factor(r.kind, group.ranks) * bytes_of(r);
+    recipes.push_back(flat("ring", bytes, 2.0 * (group.nodes - 1), bytes * group.uplinks.ring));
+  }
+  recipes.push_back(tree(r, "tree", group.nodes > 2 ? kNcclTreeShare : 1));
+  if (r.cluster.spec().fabric.sharp)
+    recipes.push_back(flat("collnet", bytes_of(r), 2, bytes_of(r) * group.uplinks.ring));
   return recipes;
 }
 
 std::vector<Recipe> gathers(const CollectiveRequest& r) {
   const GroupPlacement& group = r.group;
   const double bytes = bus_factor(r.kind, group.ranks) * bytes_of(r);
-  std::vector<Recipe> recipes = {{"ring", bytes, group.nodes - 1.0}};
+  std::vector<Recipe> recipes = {flat("ring", bytes, group.nodes - 1.0, bytes * group.uplinks.ring)};
   // Its latency in NCCL's estimate, log2(N)*14/3.5 + 2.8*n us, in steps of 14 us.
   if (group.ranks_per_node == 1)
-    recipes.push_back({"pat", bytes, std::log2(group.nodes) / 3.5 + group.ranks / 5.0, kPatShare});
+    recipes.push_back({.algorithm = "pat",
+                       .bytes = bytes,
+                       .steps = std::log2(group.nodes) / 3.5 + group.ranks / 5.0,
+                       .share = kPatShare,
+                       .uplinks = bytes_of(r) * group.uplinks.pat});
   return recipes;
 }
 
-// Every rank sends by its own NIC, and the fewer are with it on its node, the more. The bytes that cross the
-// spine are counted as often as its uplinks are oversubscribed.
+// Every rank sends by its own NIC, and the fewer are with it on its node, the more.
 Recipe all_to_all(const CollectiveRequest& r) {
   const GroupPlacement& group = r.group;
-  const FabricSpec& fabric = r.cluster.spec().fabric;
-  const auto out_of = [&](std::int64_t together) {
-    const auto others = static_cast<double>(std::max<std::int64_t>(0, group.ranks - together));
-    return group.least_ranks_per_node * bytes_of(r) * others / group.ranks;
-  };
-  double bytes = out_of(group.least_ranks_per_node);
-  if (fabric.kind != FabricKind::kSingleSwitch) {
-    const std::int64_t below_leaf = std::int64_t{group.ranks} * fabric.nodes_per_leaf / group.nodes;
-    bytes = std::max(bytes, fabric.oversubscription * out_of(below_leaf));
-  }
-  return {"direct", bytes, group.nodes - 1.0};
+  const auto others = static_cast<double>(group.ranks - group.least_ranks_per_node);
+  const double bytes = group.least_ranks_per_node * bytes_of(r) * others / group.ranks;
+  return flat("direct", bytes, group.nodes - 1.0, bytes_of(r) * group.uplinks.direct);
 }
 
 std::vector<Recipe> recipes(const CollectiveRequest& request) {
+  const double bytes = bytes_of(request), uplinks = bytes * request.group.uplinks.ring;
   switch (request.kind) {
     case CollectiveKind::kAllReduce:
       return all_reduces(request);
@@ -91,9 +104,9 @@ std::vector<Recipe> recipes(const CollectiveRequest& request) {
     case CollectiveKind::kAllToAll:
       return {all_to_all(request)};
     case CollectiveKind::kBroadcast:
-      return {{"ring", bytes_of(request), request.group.nodes - 1.0}};
+      return {flat("ring", bytes, request.group.nodes - 1.0, uplinks)};
     case CollectiveKind::kSendReceive:
-      return {{"direct", bytes_of(request), 0}};
+      return {flat("direct", bytes, 0, uplinks)};
   }
   SC_CHECK(false, "every kind of collective is listed");
   return {};
@@ -140,7 +153,8 @@ std::vector<NetworkWay> network_ways(const CollectiveRequest& request) {
                     .latency = latency(fabric, request.kind, recipe.steps),
                     .chunking = fabric.chunking * recipe.steps * to_seconds(fabric.step_latency),
                     .filling = recipe.passed_on * chunk / (rate * efficiency * recipe.share),
-                    .bytes = recipe.bytes / (rate * efficiency * recipe.share),
+                    .bytes = std::max(recipe.bytes / (rate * efficiency * recipe.share),
+                                      recipe.uplinks / (efficiency * recipe.share)),
                     .efficiency = efficiency * recipe.share});
   return ways;
 }

@@ -20,6 +20,14 @@ enum class Axis : std::uint8_t { kTensor, kContext, kExpert, kData, kPipeline };
 inline constexpr std::string_view kAxisNames[] = {"tensor", "context", "expert", "data", "pipeline"};
 inline constexpr std::size_t kAxisCount = 5;
 
+// Seconds for which all groups of a kind together keep the uplinks of a leaf busy, for each byte that a group hands on
+// in a ring, and for each byte of S of the other algorithms. 0: no uplink is slower than the nodes below it.
+struct UplinkLoad {
+  double ring = 0, tree = 0, pat = 0, direct = 0;
+
+  friend bool operator==(const UplinkLoad&, const UplinkLoad&) = default;
+};
+
 // Placement of a communication group on the nodes. An even group has the same number of ranks on each node.
 // For an uneven group the fullest node determines the load of NVLinks, and the emptiest, with the fewest NICs
 // for the group, the traffic out of a node.
@@ -30,6 +38,7 @@ struct GroupPlacement {
   int groups_per_node = 1;  // groups of the same axis that share a node, hence its NICs
   int least_ranks_per_node = ranks_per_node;
   int groups_per_rank = 1;  // groups that share the NIC of one rank: rails of an uneven group do
+  UplinkLoad uplinks{};     // of the busiest leaf on the way (uplink_table.hpp)
 
   friend bool operator==(const GroupPlacement&, const GroupPlacement&) = default;
 };

@@ -15,6 +15,8 @@ int parent_in_order(int i, int places) {
   return up < places ? up : i ^ bit;
 }
 
+}  // namespace
+
 void add_double_tree(std::vector<Transfer>& transfers, const MembersByNode& nodes, double size) {
   for (const std::vector<int>& parents : double_tree(static_cast<int>(nodes.size())))
     for (std::size_t i = 0; i < nodes.size(); ++i) {
@@ -24,8 +26,6 @@ void add_double_tree(std::vector<Transfer>& transfers, const MembersByNode& node
       add_rails(transfers, parent, nodes[i], size / 2);
     }
 }
-
-}  // namespace
 
 std::array<std::vector<int>, 2> double_tree(int nodes) {
   SC_CHECK(nodes >= 1, "a tree has a node");

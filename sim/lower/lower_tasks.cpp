@@ -21,6 +21,17 @@ TaskPart part_of_category(const std::vector<TaskPart>& parts, Category category)
   return at != parts.end() ? *at : TaskPart{.category = number};
 }
 
+// Takes so much of a category away, or what there is.
+TaskPart taken_of(std::vector<TaskPart>& parts, Category category, Duration most) {
+  TaskPart part = part_of_category(parts, category);
+  const auto at = std::ranges::find(parts, part);
+  part.time = std::min(part.time, most);
+  if (at == parts.end()) return part;
+  at->time -= part.time;
+  if (at->time == Duration::zero()) parts.erase(at);
+  return part;
+}
+
 }  // namespace
 
 LabelId Lowering::label(std::string name, std::int32_t stage, std::vector<TaskPart> parts,
@@ -70,25 +81,34 @@ Lowering::Kind Lowering::pass_step(const RankPass& pass, std::vector<TaskPart> p
       .time = time};
 }
 
-// The exposed collectives of one kind of group, as one flow. `exposed`: the fraction of the transfer that
-// compute does not hide. `part`: this segment's share of the wait.
-Lowering::Kind Lowering::wait_step(const RankPass& pass, const Exchanges& all, double exposed, TaskPart part,
-                                   Duration waits) {
-  Kind wait = pass_step(pass, {part}, {});
+// The exposed collectives of one kind of group, as one flow. `part`: this segment's share of the wait for them,
+// in `moving` of which bytes move. `idle`: what it waits for its host beside them, over which they are spread.
+Lowering::Kind Lowering::wait_step(const RankPass& pass, const Exchanges& all, TaskPart part, double moving,
+                                   TaskPart idle) {
+  std::vector<TaskPart> parts = {part};
+  if (idle.time > Duration::zero()) parts.push_back(idle);
+  Kind wait = pass_step(pass, std::move(parts), {});
+  const Duration transfer = std::min(part.time, from_seconds(moving * to_seconds(part.time)));
+  if (transfer == Duration::zero()) return wait;
   wait.flow = flows_->kind(all.traffic, all.transfer, all.launches);
-  const double moving = exposed * to_seconds(all.transfer) / to_seconds(waits);
-  if (wait.flow) wait.flow->transfer = std::min(part.time, from_seconds(moving * to_seconds(part.time)));
+  if (!wait.flow) return wait;
+  wait.flow->transfer = transfer + idle.time;
+  wait.flow->rate = (to_seconds(transfer) / to_seconds(wait.flow->transfer)) * wait.flow->rate;
   return wait;
 }
 
 // Hidden traffic is spread evenly over the compute. The exposed collectives follow it, one task per kind of
-// group, each on its own links.
+// group, each on its own links. What the pass waits for its host, or for copies, is spread over all traffic by its
+// time: a pass whose traffic takes longer waits less for its host.
 Lowering::Steps Lowering::steps_of_pass(const RankPass& pass, const std::vector<TaskPart>& parts,
                                         TimeSource source) {
   if (!flows_) return {pass_step(pass, parts, source)};
   const PassExchanges exchanges =
       exchanges_of(stage_price(pass).traffic, pass.action.pass, recomputes_in(pass));
   const std::vector<TaskPart> whole = parts_of(pass);
+  const TaskPart idle = part_of_category(whole, Category::kOther);
+  Duration transfers{};
+  for (const Exchanges& all : exchanges) transfers += all.transfer;
   std::vector<TaskPart> own = parts;
   Duration computes = total_of(whole);
   Traffic hidden;
@@ -99,10 +119,14 @@ Lowering::Steps Lowering::steps_of_pass(const RankPass& pass, const std::vector<
     const TaskPart waited = part_of_category(whole, kInPass[i]), here = part_of_category(parts, kInPass[i]);
     const double exposed = std::min(1.0, to_seconds(waited.time) / to_seconds(all.time));
     hidden.add(all.traffic, 1 - exposed);
-    computes -= waited.time;
+    const double moves = exposed * to_seconds(all.transfer);  // seconds
+    const double beside = moves / to_seconds(transfers);
+    computes -= waited.time + scaled(idle.time, beside);
     if (here.time == Duration::zero()) continue;
     std::erase(own, here);
-    waits.push_back(wait_step(pass, all, exposed, here, waited.time));
+    const Duration idle_here = scaled(part_of_category(parts, Category::kOther).time, beside);
+    waits.push_back(wait_step(pass, all, here, moves / to_seconds(waited.time),
+                              taken_of(own, Category::kOther, idle_here)));
   }
   Steps steps;
   if (total_of(own) > Duration::zero() || waits.empty()) {

@@ -163,7 +163,7 @@ class Lowering {
   Steps steps_of(const PassPrice& price, BesideTask does, double load = 0);
   // The task of a pass or of a part of it. Its time is the sum of `parts`.
   Kind pass_step(const RankPass& pass, std::vector<TaskPart> parts, TimeSource source);
-  Kind wait_step(const RankPass& pass, const Exchanges& all, double exposed, TaskPart part, Duration waits);
+  Kind wait_step(const RankPass& pass, const Exchanges& all, TaskPart part, double moving, TaskPart idle);
   Steps steps_of_pass(const RankPass& pass, const std::vector<TaskPart>& parts, TimeSource source);
   Handle task(ResourceId resource, const Kind& kind, std::int32_t micro_batch = -1);
   Handle compute_task(RankTasks& tasks, const Kind& kind, std::int32_t micro_batch);

@@ -33,10 +33,12 @@ Sourced<Duration> exchange_overhead_of(const PricingRequest& request) {
 
 std::vector<PlacedGroup> find_groups(const Network& network, int pipeline_rank, RankGroup group) {
   std::vector<PlacedGroup> groups;
+  UplinkTables own;
+  UplinkTables& uplinks = network.memo != nullptr ? network.memo->uplinks : own;
   for (const int member : pipeline_members(network.plan, pipeline_rank)) {
     if (!speaks_for_others(network, member, group)) continue;
-    const PlacedGroup placed{
-        .member = member, .placement = placement_of(network, member, group), .group = group};
+    PlacedGroup placed{.member = member, .placement = placement_of(network, member, group), .group = group};
+    if (placed.placement.nodes > 1) placed.placement.uplinks = uplinks.of(network, member, group);
     const bool known = std::any_of(groups.begin(), groups.end(), [&](const PlacedGroup& other) {
       return alike(network.cluster, placed, other);
     });
@@ -240,6 +242,7 @@ PassPrice pair_price(const Network& network, int rank, int other, Bytes size) {
   const Cluster& cluster = network.cluster;
   const std::vector<int> ours = pipeline_members(network.plan, rank);
   const std::vector<int> theirs = pipeline_members(network.plan, other);
+  const LeafCrossings ways(network, ours, theirs);
   CollectiveCost slowest;
   std::pair before{-1, -1};
   for (std::size_t i = 0; i < ours.size(); ++i) {
@@ -247,10 +250,12 @@ PassPrice pair_price(const Network& network, int rank, int other, Bytes size) {
     if (nodes == before) continue;  // the same pair of nodes as the GPU before it
     before = nodes;
     const bool one_node = nodes.first == nodes.second;
-    const GroupPlacement pair{.ranks = 2,
-                              .nodes = one_node ? 1 : 2,
-                              .ranks_per_node = one_node ? 2 : 1,
-                              .groups_per_node = same_stage_on_node(cluster, network.plan, ours[i])};
+    GroupPlacement pair{.ranks = 2,
+                        .nodes = one_node ? 1 : 2,
+                        .ranks_per_node = one_node ? 2 : 1,
+                        .groups_per_node = same_stage_on_node(cluster, network.plan, ours[i])};
+    if (const auto share = ways.share(device_of(ours[i]), device_of(theirs[i])))
+      pair.uplinks.ring = pair.uplinks.tree = 1 / share->count();
     const CollectiveCost cost = network_cost(network, {.member = ours[i], .placement = pair},
                                              {CollectiveKind::kAllReduce, size, Category::kDataComm});
     if (cost.time > slowest.time) slowest = cost;

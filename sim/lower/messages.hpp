@@ -65,6 +65,7 @@ struct PlacementMemo {
   std::map<std::pair<int, RankGroup>, std::vector<PlacedGroup>> groups;  // by pipeline rank
   std::map<int, std::vector<LayerGroups>> layers;                        // by pipeline rank
   std::map<std::tuple<int, int, Bytes>, EdgePrice> messages;             // from rank to rank
+  UplinkTables uplinks;
 };
 
 // Remembers the costs of collectives for plans on one cluster with one profile. Equal placements on equal

@@ -13,58 +13,6 @@ namespace {
 // Loads are proportional to the size, so any size tells the pattern.
 constexpr Bytes kReference = Bytes(std::int64_t{1} << 30);
 
-std::vector<DeviceId> devices(const std::vector<int>& ranks) {
-  std::vector<DeviceId> ids;
-  ids.reserve(ranks.size());
-  for (const int rank : ranks) ids.emplace_back(static_cast<std::uint32_t>(rank));
-  return ids;
-}
-
-int node_of(const Network& network, int rank) {
-  return network.cluster.node_of(device_of(rank));
-}
-
-// The ranks of the group of `member` that share its node.
-std::vector<int> in_node(const Network& network, int member, GroupShape whole) {
-  std::vector<int> ranks = whole.mesh(network.plan).group(member, whole.axes);
-  std::erase_if(ranks, [&](int rank) { return node_of(network, rank) != node_of(network, member); });
-  return ranks;
-}
-
-// One rank per node, at the same position as `member` on its own node. Positions wrap around on nodes with
-// fewer ranks of the group.
-std::vector<int> on_rail(const Network& network, int member, GroupShape whole) {
-  const std::vector<int> mine = in_node(network, member, whole);
-  const auto place = static_cast<std::size_t>(std::ranges::find(mine, member) - mine.begin());
-  std::vector<int> rail;
-  int last_node = -1;
-  for (const int rank : whole.mesh(network.plan).group(member, whole.axes)) {
-    if (node_of(network, rank) == std::exchange(last_node, node_of(network, rank))) continue;
-    const std::vector<int> there = in_node(network, rank, whole);
-    rail.push_back(there[place % there.size()]);
-  }
-  return rail;
-}
-
-std::vector<int> members_of(const Network& network, int member, RankGroup group) {
-  const GroupShape shape = shape_of(group);
-  const RankMesh& mesh = shape.mesh(network.plan);
-  switch (shape.cut) {
-    case GroupCut::kNone:
-      return mesh.group(member, shape.axes);
-    case GroupCut::kBlock:
-      return mesh.block_of(member, shape.axes, shape.block(network.plan));
-    case GroupCut::kAcrossBlocks:
-      return mesh.across_blocks(member, shape.axes, shape.block(network.plan));
-    case GroupCut::kRails:
-      return on_rail(network, member, shape);
-    case GroupCut::kInNode:
-      return in_node(network, member, shape);
-  }
-  SC_CHECK(false, "every cut is listed");
-  return {};
-}
-
 // Sums loads of many groups, link by link.
 class LoadSum {
  public:
@@ -113,27 +61,17 @@ PatternTable& patterns_of(const Network& network) {
 
 }  // namespace
 
-std::vector<std::vector<int>> all_groups(const Network& network, int pipeline_rank, RankGroup group) {
-  std::vector<bool> placed(static_cast<std::size_t>(network.plan.gpus()));
-  std::vector<std::vector<int>> groups;
-  for (const int member : pipeline_members(network.plan, pipeline_rank)) {
-    if (placed[static_cast<std::size_t>(member)]) continue;
-    groups.push_back(members_of(network, member, group));
-    for (const int other : groups.back()) placed[static_cast<std::size_t>(other)] = true;
-  }
-  return groups;
-}
-
 PatternId collective_pattern(const Network& network, int pipeline_rank, RankGroup group, CollectiveKind kind,
                              const CollectiveCost& cost) {
   const PatternKey key = key_of({pipeline_rank, pipeline_rank}, static_cast<int>(group), kind, cost);
   return patterns_of(network).of(key, [&] {
     LoadSum sum(network.cluster);
     int ranks = 1;
-    for (const std::vector<int>& members : all_groups(network, pipeline_rank, group)) {
+    for (const std::vector<int>& members :
+         all_groups(network, pipeline_members(network.plan, pipeline_rank), group)) {
       // A rail of a group inside one node has one rank.
       ranks = std::max(ranks, static_cast<int>(members.size()));
-      sum.add(collective_loads(network.cluster, devices(members), kind, cost.algorithm, kReference,
+      sum.add(collective_loads(network.cluster, devices_of(members), kind, cost.algorithm, kReference,
                                efficiency_of(key)));
     }
     return std::move(sum).over(bus_factor(kind, ranks) * static_cast<double>(kReference.count()));
@@ -144,8 +82,8 @@ PatternId message_pattern(const Network& network, int from, int to, const Collec
   const PatternKey key = key_of({from, to}, -1, CollectiveKind::kSendReceive, cost);
   return patterns_of(network).of(key, [&] {
     LoadSum sum(network.cluster);
-    const std::vector<DeviceId> senders = devices(pipeline_members(network.plan, from));
-    const std::vector<DeviceId> receivers = devices(pipeline_members(network.plan, to));
+    const std::vector<DeviceId> senders = devices_of(pipeline_members(network.plan, from));
+    const std::vector<DeviceId> receivers = devices_of(pipeline_members(network.plan, to));
     for (std::size_t i = 0; i < senders.size(); ++i)
       sum.add(message_loads(network.cluster, senders[i], receivers[i], kReference, efficiency_of(key)));
     return std::move(sum).over(static_cast<double>(kReference.count()));
@@ -156,8 +94,8 @@ PatternId pair_pattern(const Network& network, int from, int to, const Collectiv
   const PatternKey key = key_of({from, to}, -1, CollectiveKind::kAllReduce, cost);
   return patterns_of(network).of(key, [&] {
     LoadSum sum(network.cluster);
-    const std::vector<DeviceId> firsts = devices(pipeline_members(network.plan, from));
-    const std::vector<DeviceId> lasts = devices(pipeline_members(network.plan, to));
+    const std::vector<DeviceId> firsts = devices_of(pipeline_members(network.plan, from));
+    const std::vector<DeviceId> lasts = devices_of(pipeline_members(network.plan, to));
     for (std::size_t i = 0; i < firsts.size(); ++i)
       sum.add(collective_loads(network.cluster, std::array{firsts[i], lasts[i]}, CollectiveKind::kAllReduce,
                                cost.algorithm, kReference, efficiency_of(key)));

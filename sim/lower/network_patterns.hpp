@@ -12,10 +12,6 @@
 
 namespace stagecraft {
 
-// The groups of a kind that have GPUs of a pipeline rank, each ascending, by their lowest GPU.
-[[nodiscard]] std::vector<std::vector<int>> all_groups(const Network& network, int pipeline_rank,
-                                                       RankGroup group);
-
 // Pattern of a collective that every group of a kind of `pipeline_rank` runs, and `cost` prices. One member
 // sends bus_factor(kind, n) * S bytes.
 [[nodiscard]] PatternId collective_pattern(const Network& network, int pipeline_rank, RankGroup group,

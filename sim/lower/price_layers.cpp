@@ -39,6 +39,8 @@ std::vector<LayerGroups> find_layer_groups(const Network& network, int pipeline_
   // Each group is placed once, of several kinds of nodes once per node that it lies on.
   const bool nodes_differ = network.cluster.spec().groups.size() > 1;
   std::array<std::map<std::pair<int, int>, GroupPlacement>, kCommGroupCount> known;
+  UplinkTables own;
+  UplinkTables& uplinks = network.memo != nullptr ? network.memo->uplinks : own;
   std::vector<LayerGroups> all;
   for (const int member : pipeline_members(network.plan, pipeline_rank)) {
     LayerGroups groups{.member = member, .placement = {}};
@@ -50,7 +52,10 @@ std::vector<LayerGroups> find_layer_groups(const Network& network, int pipeline_
       if (mesh.degree(axis) == 1) continue;   // a group of one rank costs nothing
       const int node = nodes_differ ? network.cluster.node_of(device_of(member)) : 0;
       const auto [at, is_new] = known[i].try_emplace({first_of(mesh, member, axis), node});
-      if (is_new) at->second = placement_of(network, member, group);
+      if (is_new) {
+        at->second = placement_of(network, member, group);
+        if (at->second.nodes > 1) at->second.uplinks = uplinks.of(network, member, group);
+      }
       groups.placement[i] = at->second;
     }
     const bool seen = std::any_of(all.begin(), all.end(), [&](const LayerGroups& other) {

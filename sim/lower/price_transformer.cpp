@@ -123,7 +123,9 @@ Bytes message_bytes(const TransformerSpec& model, const PricingRequest& request,
 IterationPrices price_transformer(const TransformerSpec& model, const HardwareProfile& profile,
                                   const Cluster& cluster, const PricingRequest& request) {
   IterationPrices prices{.second_embedding = second_embedding(model, request.plan)};
-  const Network network = network_of(cluster, profile, request, &prices.patterns);
+  Network network = network_of(cluster, profile, request, &prices.patterns);
+  PlacementMemo own;
+  if (network.memo == nullptr && !request.shared_links) network.memo = &own;
   StagePricing stages(model, network, request);
   GradientPricing gradients(model, network, request);
   const Shard shard = shard_of(request);

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <map>
 #include <vector>
 
 #include "base/units.hpp"
@@ -13,6 +14,7 @@
 #include "topology/cluster.hpp"
 #include "topology/collective.hpp"
 #include "topology/rank_mesh.hpp"
+#include "topology/uplink_table.hpp"
 
 namespace stagecraft {
 
@@ -83,6 +85,27 @@ struct GroupShape {
 
 // Placement of the group of `member` on the nodes.
 [[nodiscard]] GroupPlacement placement_of(const Network& network, int member, RankGroup group);
+
+// Ranks of the group of `member`, ascending but for those of a rail, which lie node by node.
+[[nodiscard]] std::vector<int> group_members(const Network& network, int member, RankGroup group);
+
+[[nodiscard]] std::vector<DeviceId> devices_of(const std::vector<int>& ranks);
+
+// The groups of a kind that have some of these ranks, by the first of them.
+[[nodiscard]] std::vector<std::vector<int>> all_groups(const Network& network, const std::vector<int>& ranks,
+                                                       RankGroup group);
+
+// What all groups of a kind in the job put on the uplinks of leaves at the same time; each kind is counted once. They
+// count for placement_of(), whichever their pipeline rank, as its groups_per_node do.
+class UplinkTables {
+ public:
+  // On the way of the group of `member`. Nothing where uplinks carry all that the nodes below them send, and on shared
+  // links, whose flows compete for the uplinks themselves.
+  [[nodiscard]] UplinkLoad of(const Network& network, int member, RankGroup group);
+
+ private:
+  std::map<RankGroup, UplinkTable> tables_;
+};
 
 // Splits a group over nodes into rails (one rank per node) and the ranks of the fullest node. There are as
 // many rails as the fullest node has ranks. On an emptier node several rails share a rank and its NIC, each

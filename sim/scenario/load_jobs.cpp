@@ -6,10 +6,12 @@
 #include <charconv>
 #include <map>
 #include <set>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "base/text.hpp"
+#include "sim/scenario/load_network.hpp"
 
 namespace stagecraft {
 namespace {
@@ -316,16 +318,19 @@ std::string node_list_text(const std::vector<int>& nodes) {
   return text;
 }
 
-void load_jobs(YamlMap& root, Scenario& scenario, const PresetPlaces& places) {
+bool load_jobs(YamlMap& root, Scenario& scenario, const PresetPlaces& places) {
   const YamlNode* node = root.get("network");
-  if (node == nullptr || node->kind != YamlNode::Kind::kMap) return;
+  if (node == nullptr || node->kind != YamlNode::Kind::kMap) return true;
   const char* given = nullptr;
   for (const char* key : {"placement", "jobs"})
     if (node->find(key) != nullptr) given = key;
-  if (given == nullptr) return;
+  if (given == nullptr) return true;
   YamlMap network(node, root.path_of("network"), node->where, root.diagnostics(), &scenario.origins);
   if (!scenario.network.shared()) {
-    network.error(given, "contradiction", "jobs share links, and a closed-form network has none",
+    network.error(given, "contradiction",
+                  given == std::string_view("jobs")
+                      ? "jobs share links, and a closed-form network has none"
+                      : "a placement picks links, and a closed-form network has none",
                   "use mode: flow");
   } else if (root.get("failures") != nullptr) {
     network.error(given, "contradiction",
@@ -334,8 +339,10 @@ void load_jobs(YamlMap& root, Scenario& scenario, const PresetPlaces& places) {
   } else if (root.get("cluster") == nullptr) {
     network.error(given, "contradiction", "there is no cluster to place a job on", "describe the cluster");
   } else if (scenario.cluster) {  // otherwise already reported
+    (void)load_mode(network, "mode");
     JobsReader(network, scenario, places).read();
   }
+  return scenario.fabric.has_value();
 }
 
 }  // namespace stagecraft

@@ -23,8 +23,8 @@
 namespace stagecraft {
 
 // Fills in `network.placement`, `fabric` and `jobs`, and reduces `cluster` to the job's part. Does nothing
-// without these keys.
-void load_jobs(YamlMap& root, Scenario& scenario, const PresetPlaces& places);
+// without these keys. Returns whether the nodes of the job are known.
+[[nodiscard]] bool load_jobs(YamlMap& root, Scenario& scenario, const PresetPlaces& places);
 
 // "0-3", "7", "0-3,7": ascending ranges; nullopt when it is no list of nodes.
 [[nodiscard]] std::optional<std::vector<int>> parse_node_list(std::string_view text);

@@ -65,11 +65,11 @@ BackgroundSpec load_background(YamlMap& map, const ClusterSpec* cluster) {
   return spec;
 }
 
+}  // namespace
+
 NetworkMode load_mode(YamlMap& map, std::string_view key) {
   return static_cast<NetworkMode>(map.choice(key, {{"closed-form", "flow"}}, 0));
 }
-
-}  // namespace
 
 std::optional<NodePlace> parse_place(std::string_view text) {
   const std::optional<int> node = take_number(text, "node ");

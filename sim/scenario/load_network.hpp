@@ -9,6 +9,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "base/yaml.hpp"
 #include "sim/plan/network_spec.hpp"
@@ -18,6 +19,9 @@ namespace stagecraft {
 
 // `cluster` may be null; places are then not compared with it, and background traffic is refused.
 [[nodiscard]] NetworkSpec load_network(YamlMap& root, const ClusterSpec* cluster, Origins& origins);
+
+// The word that says which keys of `network` count.
+[[nodiscard]] NetworkMode load_mode(YamlMap& map, std::string_view key);
 
 // "node 3 gpu 0"; nullopt when it is no place.
 [[nodiscard]] std::optional<NodePlace> parse_place(std::string_view text);

@@ -124,8 +124,8 @@ void Reader::read_jobs() {
                                               .origins = scenario_.origins,
                                               .assumed = scenario_.assumed});
   const ErrorWatch placing(diagnostics_);
-  load_jobs(*root_, scenario_, places_);
-  jobs_ok_ = jobs_ok_ && placing.clean();  // the number of the job's GPUs is unknown
+  if (!load_jobs(*root_, scenario_, places_)) jobs_ok_ = false;  // the number of the job's GPUs is unknown
+  if (scenario_.fabric) counted_ = scenario_.cluster;
   if (placing.clean()) scenario_.faults = load_faults(*root_, scenario_);
   scenario_.assertions = load_assertions(*root_);
 }

@@ -523,8 +523,7 @@ void listen_to_latencies(Listener& listener, const Scenario& scenario) {
                  "prices know the latencies of the fabric, not of single links; topology show does");
 }
 
-// Uplinks that carry nothing, or whose share of the traffic a closed-form price does not see. A ratio of 1
-// asks for nothing, as in most presets.
+// Uplinks that carry nothing. A ratio of 1 asks for nothing, as in most presets.
 void listen_to_uplinks(Listener& listener, const Scenario& scenario) {
   if (!scenario.cluster) return;
   constexpr const char* kPath = "cluster.fabric.oversubscription";
@@ -538,12 +537,6 @@ void listen_to_uplinks(Listener& listener, const Scenario& scenario) {
   listener.say(
       kPath, !rails_meet && cluster.server_count() <= fabric.nodes_per_leaf,
       fmt::format("a leaf has room for {} nodes, and all of them are on one", fabric.nodes_per_leaf));
-  const ParallelSpec& parallel = scenario.parallelism;
-  const bool exchanges = parallel.expert > 1 ||
-                         (parallel.context > 1 && parallel.context_exchange == ContextExchange::kAllToAll);
-  listener.say(kPath, !shared && !exchanges && parallel.pipeline == 1,
-               "closed-form prices share uplinks among messages between stages and in all-to-alls alone, and "
-               "a ring crosses each once; network: flow knows the links");
 }
 
 // Sums that switches could add up.

@@ -106,6 +106,15 @@ class Schema(unittest.TestCase):
                 mapping, name = key.rsplit(".", 1)
                 self.assertIn(f"| `{name}` |", tables[mapping], key)
 
+    def test_a_default_that_its_key_refuses_is_told_in_words(self):
+        """`0` of what counts from 1 stands for something else, which the page has to say."""
+        page = (SOURCE / "docs/scenario.md").read_text(encoding="utf-8")
+        rows = re.findall(r"^\| `(\w+)` \| (?:whole )?number, (?:at least )?(\d+)[^|]*\| `([\d.]+)` \|", page, re.MULTILINE)
+        self.assertGreater(len(rows), 20)
+        self.assertEqual([], [row for row in rows if float(row[2]) < float(row[1])])
+        for key in ("nvswitch", "pcie_uplink", "host_memory_bandwidth", "nic_bandwidth", "global_bandwidth"):
+            self.assertNotIn(f"| `{key}` | rate | `0` |", page)
+
     def loader_refuses(self, documents):
         """Of each document whether the loader refuses it: one process, in a copy of the probes' folder."""
         with tempfile.TemporaryDirectory() as folder:

@@ -35,7 +35,7 @@ TEST(RankGroup, IsPlacedWhereItsMembersAre) {
     for (int g = 0; g <= static_cast<int>(RankGroup::kExpertInNode); ++g) {
       SCOPED_TRACE(testing::Message() << parallelism << " group " << g);
       const auto group = static_cast<RankGroup>(g);
-      for (const std::vector<int>& members : all_groups(network, 0, group)) {
+      for (const std::vector<int>& members : all_groups(network, pipeline_members(plan, 0), group)) {
         std::set<int> nodes;
         for (const int rank : members) nodes.insert(cluster.node_of(device_of(rank)));
         const GroupPlacement placed = placement_of(network, members.front(), group);

@@ -131,6 +131,69 @@ TEST(SharedLinks, OfALeafAreSharedByTheMessagesThatLeaveItInTheClosedFormAsWell)
   EXPECT_EQ(flow(scenario).iteration_time, 4 * 30ms + 6 * 20ms);
 }
 
+// System: the same leaves, and groups of four ranks: over every second node, and over the nodes at one place of each
+// leaf. Expectations: two rings leave a leaf, whose uplinks carry 10 GB/s; all-reduces of 400 MB take 120 ms at 5 GB/s
+// in place of 60.
+TEST(SharedLinks, OfALeafAreSharedByTheRingsThatLeaveItInTheClosedFormAsWell) {
+  for (const char* order :
+       {"[pipeline, tensor, context, expert, data]", "[tensor, context, expert, data, pipeline]"}) {
+    SCOPED_TRACE(order);
+    Scenario scenario = scenario_of(
+        "stagecraft: 1\n"
+        "model: {family: stages, forward: 10 ms, input_gradient: 10 ms, weight_gradient: 10 ms,"
+        " gradient: 400 MB}\n"
+        "cluster:\n"
+        "  node: {device: toy, gpus: 1, nics: 1, nic_bandwidth: 10 GB/s, pcie: 100 GB/s}\n"
+        "  nodes: 8\n"
+        "  fabric: {kind: fat-tree, nodes_per_leaf: 2}\n"
+        "parallelism: {pipeline: 2, data: 4, order: " +
+        std::string(order) +
+        "}\n"
+        "overlap: {gradients: false}\n"
+        "training: {global_batch_size: 4}\n");
+    const Duration wide = simulate(scenario).iteration_time;
+    EXPECT_EQ(flow(scenario).iteration_time, wide);
+    scenario.cluster->fabric.oversubscription = 2;
+    const bool alternate = order[1] == 'p';
+    const Report tight = simulate(scenario);
+    EXPECT_EQ(tight.iteration_time, wide + (alternate ? 60ms : 0ms));
+    const bool said = std::ranges::any_of(tight.warnings, [](const std::string& warning) {
+      return warning.starts_with("cluster.fabric.oversubscription: had no effect");
+    });
+    EXPECT_EQ(said, !alternate);
+  }
+}
+
+// System: two tensor ranks at one place of neighbouring nodes, so that rings of replicas lie on every second node; and
+// pairs of experts 4 nodes apart. Uplinks are oversubscribed by 4.
+// Expectations: 16 rings leave a leaf over 8 NICs' worth; all that a pair exchanges leaves one.
+TEST(SharedLinks, OfALeafAreSharedByGroupsWhereverTheirMembersAre) {
+  const auto job = [](const char* model, const char* parallelism, const char* oversubscription) {
+    return scenario_of(
+        "stagecraft: 1\nmodel: {family: llama, layers: 4, hidden: 4096, heads: 32, kv_heads: 8, ffn_hidden: "
+        "14336,"
+        " vocab: 32000" +
+        std::string(model) +
+        "}\ncluster: {node: dgx-h100, nodes: 8, fabric: {kind: fat-tree, nodes_per_leaf: 4,"
+        " oversubscription: " +
+        oversubscription +
+        "}}\n"
+        "training: {global_batch_size: 64, sequence_length: 4096}\noverlap: {gradients: "
+        "false}\nparallelism: " +
+        parallelism + "\n");
+  };
+  const char* const experts = ", experts: {count: 8, top_k: 2, ffn_hidden: 14336}";
+  for (const auto& [model, parallelism] :
+       {std::pair("", "{tensor: 16, sequence_parallel: true}"),
+        std::pair(experts, "{expert: 2, order: [tensor, context, data, expert, pipeline]}")}) {
+    SCOPED_TRACE(parallelism);
+    const Scenario tight = job(model, parallelism, "4");
+    const Duration closed = simulate(tight).iteration_time;
+    EXPECT_NEAR(to_seconds(flow(tight).iteration_time), to_seconds(closed), 2e-9);
+    EXPECT_GT(closed, simulate(job(model, parallelism, "1")).iteration_time);
+  }
+}
+
 // Somebody else takes 6 of the 10 GB/s from node 0 to node 1, which leaves 4 for two rings: 41 to 62 rank 1's
 // group alone may use 4 GB/s, 84 MB; then both share, 2 GB/s each. Rank 1 has 316 MB left, which take 158 ms,
 // until 220; rank 0 has moved 316 MB by then and moves the last 84 MB at 4 GB/s: 241 ms.
@@ -325,6 +388,31 @@ TEST(Flow, OfWhatAPassWaitsForFeelsLinksOfHalfTheirRate) {
         return on_h100("llama-3-70b", cluster, "tensor: 16, sequence_parallel: true, zero_stage: 1", tensor);
       },
       0.045);
+}
+
+// System: 16 layers over 16 tensor ranks of two nodes, whose GPUs wait for their hosts for half of the time.
+// Expectations: at a quarter of its rate traffic still fits in what they wait; at a 16th it takes longer than the host,
+// as with NICs of that rate (but for what weight gradients hide, as above).
+TEST(Flow, OfAPassThatWaitsForItsHostTakesLongerOnlyWhereItsTrafficDoes) {
+  const auto with = [](const char* links) {
+    return on_h100("{family: llama, layers: 16, hidden: 4096, heads: 32, ffn_hidden: 14336, vocab: 32000}",
+                   std::string("nodes: 2, links: [{name: node 0 nic * -> leaf *, share: ") + links + "}]",
+                   "tensor: 16, sequence_parallel: true",
+                   "training: {global_batch_size: 1, sequence_length: 2048}\n");
+  };
+  const Scenario whole = with("1");
+  const Report alone = flow(whole), quarter = flow(with("0.25"));
+  EXPECT_GT(part_of(alone, Category::kOther), alone.iteration_time / 2);
+  EXPECT_EQ(alone.iteration_time, simulate(whole).iteration_time);
+  EXPECT_EQ(quarter.iteration_time, alone.iteration_time);
+  EXPECT_EQ(sum_of(quarter.breakdown), quarter.iteration_time);
+  const Report least = flow(with("0.0625"));
+  Scenario slow = with("1");
+  NodeSpec& node = slow.cluster->groups.front().node;
+  node.nic_bandwidth = 0.0625 * node.nic_bandwidth;
+  const double closed = to_seconds(simulate(slow).iteration_time);
+  EXPECT_GT(closed, 1.5 * to_seconds(alone.iteration_time));
+  EXPECT_NEAR(to_seconds(least.iteration_time), closed, 0.045 * closed);
 }
 
 // Gradients that fill the NICs slow the context exchanges over them, not the tensor exchanges of the same

@@ -128,6 +128,10 @@ Tried run_with(const Case& the_case, const char* path, const char* value) {
     return warning.code == "no-effect" && warning.path == path;
   });
   Report report = simulate(*scenario);
+  // Of uplinks it is known only once the job is priced.
+  tried.said |= std::ranges::any_of(report.warnings, [&](const std::string& warning) {
+    return warning.starts_with(std::string(path) + ": had no effect");
+  });
   report.warnings.clear();
   tried.result = render_json(report);
   return tried;
