@@ -198,6 +198,9 @@ struct PricingRequest {
   // Unused with shared links.
   PlacementMemo* memo = nullptr;
   CollectiveMemo* collectives = nullptr;  // memo for this cluster and profile, or nullptr
+
+  // The ZeRO stage that is in effect: 0 where no two ranks share a state.
+  [[nodiscard]] int zero_stage() const { return plan.has_shards() ? parallelism.zero_stage : 0; }
 };
 
 [[nodiscard]] Shard shard_of(const PricingRequest& request);

@@ -40,7 +40,7 @@ void add_apart(LedgerItems& items, MemoryClass kind, Bytes dense, Bytes experts)
 }  // namespace
 
 bool accumulates_whole(const PricingRequest& job) {
-  return job.parallelism.zero_stage >= 2 && job.options.memory.whole_gradients && job.plan.micro_batches > 1;
+  return job.zero_stage() >= 2 && job.options.memory.whole_gradients && job.plan.micro_batches > 1;
 }
 
 ParameterShare whole_gradients(const TransformerSpec& model, const PricingRequest& job, const Shard& shard,
@@ -70,7 +70,7 @@ RankStates::RankStates(const TransformerSpec& model, const LedgerRequest& reques
 //   source  deepspeed/runtime/bf16_optimizer.py, update_hp_grads and clear_lp_grads; deepspeed/runtime/pipe/
 //           engine.py, _bf16_reduce_grads; runtime/engine.py, communication_data_type.
 bool RankStates::accumulates_apart() const {
-  return shard_.software.bucket_copies && zero() <= 1 && shard_.precision == Precision::kBf16 &&
+  return shard_.software.bucket_copies && runs_zero() <= 1 && shard_.precision == Precision::kBf16 &&
          shard_.gradient == Precision::kFp32;
 }
 
@@ -161,7 +161,7 @@ Bytes RankStates::gathered_units() const {
 // all-gather outputs, which are copied out on the compute stream. Reductions allocate on the compute stream
 // (pytorch/pytorch #129721, #132445).
 Bytes RankStates::stream_blocks() const {
-  if (!shard_.software.fully_shard || zero() < 2 || !plan_.has_shards()) return Bytes(0);
+  if (!shard_.software.fully_shard || zero() < 2) return Bytes(0);
   return Bytes(largest_run(gathers()));
 }
 
@@ -269,7 +269,7 @@ Bytes RankStates::joined_gradients() const {
   const StateBytes state = state_bytes(shard_);
   if (!shard_.software.bucket_copies || state.gradient_copy == 0) return Bytes(0);
   const double kept = 1 - request_.job.offload.optimizer;
-  const bool cut = zero() >= 1;
+  const bool cut = runs_zero() >= 1;
   const HeldBytes held =
       held_bytes(parameters_ * (state.gradient_copy + (cut ? state.gradient : 0)), cut, kept);
   return held.dense + held.experts;
@@ -279,7 +279,7 @@ Bytes RankStates::joined_gradients() const {
 // tensor fit in no freed block: PyTorch's caching allocator does not join segments.
 Bytes RankStates::large_copies() const {
   const std::int64_t bytes = state_bytes(shard_).gradient_copy;
-  if (!shard_.software.bucket_copies || bytes == 0 || zero() >= 1) return Bytes(0);
+  if (!shard_.software.bucket_copies || bytes == 0 || runs_zero() >= 1) return Bytes(0);
   Shard plain = shard_;
   plain.recompute = Recompute::kNone;
   Bytes block{};
@@ -314,8 +314,8 @@ Bytes RankStates::step_blocks() const {
 // the copies.
 void RankStates::add_step(LedgerItems& step) const {
   const StateBytes state = state_bytes(shard_);
-  if (zero() == 0 || !shard_.software.bucket_copies)
-    add_sharded(step, kGradients, parameters_ * state.gradient_copy, zero() >= 1,
+  if (runs_zero() == 0 || !shard_.software.bucket_copies)
+    add_sharded(step, kGradients, parameters_ * state.gradient_copy, runs_zero() >= 1,
                 1 - request_.job.offload.optimizer);
   step.add(kGradients, "joined gradients", joined_gradients());
 }

@@ -58,7 +58,9 @@ class RankStates {
   bool reduces_units() const { return shard_.software.fp32_shards || shard_.software.fully_shard; }
   // Do 16-bit gradients of one micro-batch lie beside those that are accumulated in fp32?
   bool accumulates_apart() const;
-  int zero() const { return request_.job.parallelism.zero_stage; }
+  // The stage that the software's optimizer is made for, whether or not anyone shares.
+  int runs_zero() const { return request_.job.parallelism.zero_stage; }
+  int zero() const { return request_.job.zero_stage(); }
   ParameterShare weights() const;  // bytes
   ParameterShare weights_of(const StageUnit& unit) const;
   std::vector<std::int64_t> gathers() const;

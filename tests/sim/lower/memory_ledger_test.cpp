@@ -370,9 +370,24 @@ TEST(Zero, ShardsOverItsGroupAndNotOverAllRanks) {
   EXPECT_EQ(memory_of(job).of(MemoryClass::kOptimizer), Bytes(12 * kParameters / 8));
 }
 
-TEST(Zero, ChangesNothingWithOneRank) {
-  const StageMemory alone = memory_of(zero(0, 1));
-  for (int stage = 1; stage <= 3; ++stage) EXPECT_EQ(memory_of(zero(stage, 1)).items, alone.items);
+// One replica, or groups of one.
+TEST(Zero, ChangesNothingWhereNobodyShares) {
+  for (const int variant : {0, 1, 2, 3, 4}) {
+    for (const int data : {1, 8}) {
+      Job job = zero(0, data);
+      job.shard_group = 1;
+      job.options.memory.fp32_shards = variant == 1;
+      job.options.memory.fully_shard = variant == 2;
+      job.options.memory.whole_gradients = variant == 2;
+      job.options.memory.communication_unit = variant == 3 ? 1'000'000'000 : 0;
+      job.options.reshard_after_forward = variant != 4;
+      const StageMemory alone = memory_of(job);
+      for (int stage = 1; stage <= 3; ++stage) {
+        job.parallelism.zero_stage = stage;
+        EXPECT_EQ(memory_of(job).items, alone.items) << stage << " of " << data << ", " << variant;
+      }
+    }
+  }
 }
 
 // Property: of many ranks, a higher stage never holds more, with several micro-batches in flight, in either
