@@ -47,7 +47,7 @@ PipelineTensors pipeline_tensors(const TransformerSpec& model, const LedgerReque
     }
     const std::size_t stage = tensors.passes.size();
     PassMemory& pass = tensors.passes.emplace_back(pass_memory(tensors.of(stage)));
-    pass.gradients = Bytes(whole_gradients(model, request.job, request.shard, static_cast<int>(stage)).all());
+    add_gradients_of_passes(pass, model, request.job, request.shard, static_cast<int>(stage));
   }
   return tensors;
 }
@@ -208,6 +208,7 @@ void RankLedger::add_activations(LedgerItems& items, const ReplayPeak& peak,
   if (peak.transient == Bytes(0)) return;
   const std::vector<Action>& order = request_.schedule.ranks[static_cast<std::size_t>(rank_)];
   for (std::size_t i = peak.action; i < peak.action + peak.actions; ++i) {
+    states_.add_waiting_gradients(items, order[i]);
     const StageTensors& running = tensors.of(static_cast<std::size_t>(order[i].stage));
     for (const SavedTensor& tensor : running.transient(order[i].pass)) {
       const bool made = tensor.name == kRecomputedLayer || tensor.name == kHeldForWeightGradients;

@@ -131,7 +131,7 @@ IterationPrices price_transformer(const TransformerSpec& model, const HardwarePr
   for (const HeldStage& held : request.plan.places().all()) {
     prices.stages.push_back(stages.price(held));
     prices.stages.back().memory = memory.of(request.plan.stages[static_cast<std::size_t>(held.stage)]);
-    prices.stages.back().memory.gradients = Bytes(whole_gradients(model, request, shard, held.stage).all());
+    add_gradients_of_passes(prices.stages.back().memory, model, request, shard, held.stage);
     if (!prices.stages.back().units.empty()) gradients.price_units(held, prices.stages.back());
     prices.edges.push_back(held.stage + 1 < request.plan.stage_count()
                                ? price_edge(model, network, request, held)

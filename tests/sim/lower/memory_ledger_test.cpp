@@ -390,6 +390,24 @@ TEST(Zero, ChangesNothingWhereNobodyShares) {
   }
 }
 
+// Most of the model is in its root: with half of it in shards, the other half is all that comes beside.
+TEST(Zero, HoldsNoMoreUnshardedGradientsThanThereAre) {
+  Job job = zero(3, 2);
+  job.model.layers = 1;
+  job.options.gathers_matrices = true;
+  const std::int64_t parameters = 2 * kWords + kLayer + 4096;
+  EXPECT_EQ(item_of(memory_of(job), "gradients of a gathered unit"), Bytes(4 * (kWords + 4096)));
+  job.model.tied_embeddings = true;
+  EXPECT_EQ(memory_of(job).of(MemoryClass::kGradients), Bytes(4 * (parameters - kWords)));
+}
+
+TEST(MegatronFsdp, HasNoQueueWhereGradientsStayWhole) {
+  Job job = zero(3, 8);
+  job.options.memory.communication_unit = 1'000'000'000;
+  job.options.memory.whole_gradients = true;
+  EXPECT_EQ(memory_of(job).of(MemoryClass::kGradients), Bytes(4 * kParameters));
+}
+
 // Property: of many ranks, a higher stage never holds more, with several micro-batches in flight, in either
 // recipe of fp8, and where the fp32 weights are what is sharded.
 TEST(Zero, IsOrdered) {
