@@ -13,6 +13,7 @@
 
 #include "base/text.hpp"
 #include "models/expert_exchange.hpp"
+#include "models/op_builder.hpp"
 #include "sim/goodput/processes/laws.hpp"
 #include "sim/scenario/load_failure_process.hpp"
 
@@ -191,19 +192,33 @@ bool shards_are_masters(const Scenario& scenario) {
          scenario.training.precision != Precision::kFp32;
 }
 
+// Why masters are whole, but for what `offload` asks of the host; empty where they may keep remainders.
+std::string_view why_masters_are_whole(const Scenario& scenario) {
+  const TrainingSpec& training = scenario.training;
+  const bool fp8 = training.precision == Precision::kFp8;
+  if (training.precision != Precision::kBf16 && !fp8) return "the weights are not bf16";
+  if (!training.master_weights) return "training.master_weights is false";
+  if (fp8 && scenario.options.holds_fp8(scenario.parallelism.zero_stage))
+    return "options.fp8_parameters keeps weights in fp8, whose masters are whole";
+  if (shards_are_fp32(scenario)) return "the shards of weights are fp32 (options.memory.fp32_shards)";
+  return "";
+}
+
 void listen_to_remainders(Listener& listener, const Scenario& scenario) {
   constexpr const char* kPath = "training.master_remainders";
   const TrainingSpec& training = scenario.training;
-  const bool bf16 = training.precision == Precision::kBf16 || training.precision == Precision::kFp8;
-  listener.say(kPath, !bf16, "the weights are not bf16");
-  listener.say(kPath, !training.master_weights, "training.master_weights is false");
-  listener.say(
-      kPath,
-      training.precision == Precision::kFp8 && scenario.options.holds_fp8(scenario.parallelism.zero_stage),
-      "options.fp8_parameters keeps weights in fp8, whose masters are whole");
-  listener.say(kPath, scenario.offload.optimizer > 0, "the host steps whole masters (offload.optimizer)");
-  listener.say(kPath, shards_are_fp32(scenario),
-               "the shards of weights are fp32 (options.memory.fp32_shards)");
+  const std::string_view whole = why_masters_are_whole(scenario);
+  listener.say(kPath, !whole.empty(), whole);
+  const double offloaded = scenario.offload.optimizer;
+  listener.say(kPath, offloaded > 0, "the host steps whole masters (offload.optimizer)");
+  // Masters that stay on the GPU are whole as well: a small share frees less than that takes.
+  const auto moments = static_cast<double>(2 * operand_bytes(training.moment));
+  const double least = 2 / (4 + moments);
+  if (training.master_remainders && whole.empty() && offloaded > 0 && offloaded < least)
+    listener.warn("offload.optimizer", "little-effect",
+                  fmt::format("takes more memory than it frees: beside it the masters on the GPU are whole "
+                              "(training.master_remainders), which a share of {:.2g} makes up for",
+                              least));
 }
 
 // Does software under ZeRO run code of its own, whether or not anyone shares?

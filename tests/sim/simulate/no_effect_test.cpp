@@ -169,6 +169,16 @@ std::string code_of(const char* path, const std::vector<std::string>& overrides)
   return "";
 }
 
+// A quarter of masters and bf16 moments makes up for the 2 bytes that the other masters take then.
+TEST(Offload, OfASmallShareThatMakesMastersWholeIsNamed) {
+  const auto code = [](const char* share) {
+    return code_of("offload.optimizer",
+                   {"training.moment_dtype=bf16", std::string("offload.optimizer=") + share});
+  };
+  EXPECT_EQ(code("0.2"), "little-effect");
+  EXPECT_EQ(code("0.25"), "");
+}
+
 // What software does under ZeRO beside sharing it does with one replica, too: Megatron-Core keeps weights in fp8,
 // DeepSpeed joins gradients for the step.
 TEST(Zero, OfOneReplicaHasNoEffectButWhereItChoosesOtherCode) {
