@@ -213,7 +213,7 @@ struct Shard {
   // Inputs of column-parallel GEMMs stay as sequence parallelism gathered them: not gathered in chunks, nor
   // made again from a norm's input.
   [[nodiscard]] bool keeps_gathered() const {
-    return software.gathered_inputs && sequence_parallel && !overlap_tensor &&
+    return software.gathered_inputs && sequence_parallel && tensor > 1 && !overlap_tensor &&
            !recomputes(RecomputeModule::kLayerNorm);
   }
 };

@@ -204,7 +204,7 @@ void check_background(const Scenario& scenario, Diagnostics& diagnostics) {
 
 // Do gradients or weights move in buckets, beside the passes?
 bool fills_buckets(const Scenario& scenario) {
-  const int zero = scenario.parallelism.zero_stage;
+  const int zero = zero_stage_in_effect(scenario);
   const bool gathers = zero >= 1 && scenario.overlap.parameters;
   return zero < 3 && has_replicas(scenario) && (gathers || (zero < 2 && scenario.overlap.gradients));
 }

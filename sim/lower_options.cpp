@@ -10,7 +10,8 @@ namespace {
 
 // Slowdown of compute by overlapped traffic of weights and gradients.
 double overlap_slowdown_of(const Scenario& scenario, const IterationPrices& prices) {
-  const bool sharded = scenario.parallelism.zero_stage >= 2;
+  const bool sharded =
+      std::ranges::any_of(prices.stages, [](const StagePrice& stage) { return !stage.units.empty(); });
   const auto loaded = [&](double slowdown) { return 1 + (slowdown - 1) * prices.unit_load; };
   if (sharded && scenario.options.sharded_overlap_slowdown)
     return loaded(*scenario.options.sharded_overlap_slowdown);

@@ -54,8 +54,8 @@ std::vector<const HardwareProfile*> profiles_of(const Scenario& scenario) {
 const HardwareProfile& smallest_device(const Scenario& scenario) {
   const auto profiles = profiles_of(scenario);
   SC_CHECK(!profiles.empty(), "a device has a profile");
-  return **std::ranges::min_element(profiles, [](const HardwareProfile* a, const HardwareProfile* b) {
-    return a->device.memory < b->device.memory;
+  return **std::ranges::min_element(profiles, {}, [](const HardwareProfile* profile) {
+    return profile->device.memory - profile->memory.context.value - profile->memory.communicators.value;
   });
 }
 

@@ -22,7 +22,7 @@ namespace stagecraft {
 // without one.
 [[nodiscard]] std::vector<const HardwareProfile*> profiles_of(const Scenario& scenario);
 
-// requires a profile.
+// The device with the least room beside its CUDA context and a communicator. requires a profile.
 [[nodiscard]] const HardwareProfile& smallest_device(const Scenario& scenario);
 
 // requires a transformer, group profiles, and a request without shared links.

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "models/memory.hpp"
+#include "models/operators.hpp"
+#include "sim/lower/pass_memory.hpp"
 
 namespace stagecraft {
 namespace {
@@ -15,24 +17,34 @@ LayerKind kind_of(const TransformerSpec& model, const StageUnit& unit) {
   return unit.kind == UnitKind::kMtp ? model.mtp_kind() : unit.layer;
 }
 
-// Tensors that a unit keeps from its forward to its backward.
-Bytes kept(const TransformerSpec& model, const Shard& shard, const StageUnit& unit) {
-  if (!is_layer(unit)) return Bytes(0);
-  if (unit.recomputed) return boundary_activation(model, shard);
-  return total(layer_tensors(model, shard.of_layers(false), kind_of(model, unit)));
+// What a unit's backward, or its weight-gradient half, frees at its end, and what it needs while it runs.
+struct UnitMemory {
+  Bytes kept, working;
+};
+
+// Beside the queue no other 16-bit gradients of weights are made, but for the dense one of the embedding.
+Bytes word_gradient(const TransformerSpec& model, const Shard& shard) {
+  return Bytes(state_bytes(shard).weight * word_parameters(model, shard.tensor));
 }
 
-// Further tensors that its backward holds.
-Bytes working(const TransformerSpec& model, const Shard& shard, const StageUnit& unit) {
+UnitMemory of_backward(const TransformerSpec& model, const Shard& shard, const StageUnit& unit,
+                       double on_gpu) {
   if (unit.kind == UnitKind::kHead)
-    return head_activation(model, shard) + head_transient(model, shard).backward;
-  if (!is_layer(unit)) return Bytes(0);
+    return {.kept = head_activation(model, shard), .working = head_transient(model, shard).backward};
+  if (!is_layer(unit)) return {.kept = {}, .working = word_gradient(model, shard)};
   const Shard plain = shard.of_layers(false);
   const LayerTransient layer = layer_transient(model, plain, kind_of(model, unit));
-  const Bytes again =
-      unit.recomputed ? total(layer_tensors(model, plain, kind_of(model, unit))) - kept(model, shard, unit)
-                      : layer.recomputed;
-  return layer.backward + again;
+  const Bytes whole = total(layer_tensors(model, plain, kind_of(model, unit)));
+  const Bytes kept = share_of(unit.recomputed ? boundary_activation(model, shard) : whole, on_gpu);
+  return {.kept = kept, .working = layer.backward + (unit.recomputed ? whole - kept : layer.recomputed)};
+}
+
+UnitMemory of_weight_gradient(const TransformerSpec& model, const Shard& shard, const StageUnit& unit) {
+  const Bytes row = boundary_activation(model, shard);
+  if (unit.kind == UnitKind::kHead) return {.kept = row + head_logits(model, shard), .working = {}};
+  if (!is_layer(unit)) return {.kept = row, .working = word_gradient(model, shard)};
+  return {.kept = held_for_weight_gradients(model, shard.of_layers(false), kind_of(model, unit)),
+          .working = {}};
 }
 
 }  // namespace
@@ -49,22 +61,28 @@ std::int64_t queue_capacity(std::span<const StageUnit> units, const Shard& shard
   return std::max(least, layers == 0 ? 0 : parameters / layers * 2);
 }
 
-Bytes queued_gradients(const TransformerSpec& model, const Shard& shard, std::span<const StageUnit> units,
-                       std::int64_t capacity) {
+QueuedGradients queued_gradients(const TransformerSpec& model, const Shard& shard,
+                                 std::span<const StageUnit> units, std::int64_t capacity, double offloaded) {
   const std::int64_t bytes = state_bytes(shard).gradient;
-  Bytes most{}, gone{};
-  std::int64_t waiting = 0;
-  std::size_t oldest = units.size();
-  for (std::size_t i = units.size(); i-- > 0;) {
-    const std::int64_t size = units[i].gathered.all();
-    most = std::max(most, Bytes((waiting + size) * bytes) - gone);
-    while (waiting > capacity) waiting -= units[--oldest].gathered.all();
-    waiting += size;
-    gone += kept(model, shard, units[i]);
-    if (units[i].kind == UnitKind::kHead && i > 0)
-      gone += std::max(working(model, shard, units[i]) - working(model, shard, units[i - 1]), Bytes(0));
-  }
-  return most;
+  const auto added = [&](const auto& memory_of) {
+    Bytes with{}, without{}, gone{};
+    std::int64_t waiting = 0;
+    std::size_t oldest = units.size();
+    for (std::size_t i = units.size(); i-- > 0;) {
+      const std::int64_t size = units[i].gathered.all();
+      const UnitMemory unit = memory_of(units[i]);
+      without = std::max(without, unit.working - gone);
+      with = std::max(with, unit.working - gone + Bytes((waiting + size) * bytes));
+      while (waiting > capacity) waiting -= units[--oldest].gathered.all();
+      waiting += size;
+      gone += unit.kept;
+    }
+    return with - without;
+  };
+  return {.backward =
+              added([&](const StageUnit& unit) { return of_backward(model, shard, unit, 1 - offloaded); }),
+          .weight_gradient =
+              added([&](const StageUnit& unit) { return of_weight_gradient(model, shard, unit); })};
 }
 
 }  // namespace stagecraft

@@ -1,4 +1,4 @@
-// Unsharded gradients of Megatron-FSDP: of the unit whose backward runs, and of earlier units whose reduced
+// Unsharded gradients of Megatron-FSDP while a pass makes gradients of weights: of the unit whose backward runs, and of earlier units whose reduced
 // gradients are not freed yet.
 //
 // A unit joins a queue when its backward is done. Before it joins, the oldest units leave until the queue is
@@ -23,9 +23,15 @@ namespace stagecraft {
 [[nodiscard]] std::int64_t queue_capacity(std::span<const StageUnit> units, const Shard& shard,
                                           int zero_stage);
 
-// Most memory that the gradients of these units (in model order) add to the state at the start of the last
-// unit's backward. While the queue grows, the tensors of the head and of the later layers are freed.
-[[nodiscard]] Bytes queued_gradients(const TransformerSpec& model, const Shard& shard,
-                                     std::span<const StageUnit> units, std::int64_t capacity);
+// What the gradients of these units (in model order) add to the peak of a backward, and to that of the
+// weight-gradient half of a split one: the peak with the queue less the peak without it. While the queue grows,
+// the tensors of the units that have run are freed: what they kept, or in W what they held for it.
+//   offloaded  share of the kept tensors that is not on the GPU
+struct QueuedGradients {
+  Bytes backward, weight_gradient;
+};
+[[nodiscard]] QueuedGradients queued_gradients(const TransformerSpec& model, const Shard& shard,
+                                               std::span<const StageUnit> units, std::int64_t capacity,
+                                               double offloaded = 0);
 
 }  // namespace stagecraft

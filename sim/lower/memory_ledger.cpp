@@ -47,7 +47,7 @@ PipelineTensors pipeline_tensors(const TransformerSpec& model, const LedgerReque
     }
     const std::size_t stage = tensors.passes.size();
     PassMemory& pass = tensors.passes.emplace_back(pass_memory(tensors.of(stage)));
-    pass.gradients = Bytes(whole_gradients(model, request.job, request.shard, static_cast<int>(stage)).all());
+    add_gradients_of_passes(pass, model, request.job, request.shard, static_cast<int>(stage));
   }
   return tensors;
 }
@@ -202,19 +202,18 @@ void RankLedger::add_activations(LedgerItems& items, const ReplayPeak& peak,
       items.add(kActivations, tensor.name, tensor.size * count.whole);
     for (const SavedTensor& tensor : held.made_again)
       items.add(kActivations, tensor.name, tensor.size * count.again);
-    items.add(kActivations, "held for weight gradients", held.held_for_weight_gradients * count.held);
+    items.add(kActivations, kHeldForWeightGradients, held.held_for_weight_gradients * count.held);
     if (count.gradients) states_.add_whole_gradients(items, static_cast<int>(stage));
   }
   if (peak.transient == Bytes(0)) return;
   const std::vector<Action>& order = request_.schedule.ranks[static_cast<std::size_t>(rank_)];
   for (std::size_t i = peak.action; i < peak.action + peak.actions; ++i) {
-    const Action& action = order[i];
-    if (action.pass == Pass::kWeightGradient || action.pass == Pass::kRecompute) continue;
-    const StageTensors& running = tensors.of(static_cast<std::size_t>(action.stage));
-    const SavedTensors& working =
-        action.pass == Pass::kForward ? running.forward_transient : running.backward_transient;
-    for (const SavedTensor& tensor : working)
-      items.add(tensor.name == "recomputed layer" ? kActivations : kBuffers, tensor.name, tensor.size);
+    states_.add_waiting_gradients(items, order[i]);
+    const StageTensors& running = tensors.of(static_cast<std::size_t>(order[i].stage));
+    for (const SavedTensor& tensor : running.transient(order[i].pass)) {
+      const bool made = tensor.name == kRecomputedLayer || tensor.name == kHeldForWeightGradients;
+      items.add(made ? kActivations : kBuffers, tensor.name, tensor.size);
+    }
   }
 }
 

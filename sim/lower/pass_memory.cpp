@@ -33,8 +33,17 @@ SavedTensors nonzero(std::initializer_list<SavedTensor> tensors) {
 struct LayerCount {
   LayerKind kind;
   std::int64_t plain, recomputed;
-  bool prediction = false;  // layers of multi-token prediction
+  bool prediction = false;   // layers of multi-token prediction
+  Bytes whole{}, held{};     // of one: its tensors, and what it holds for its weight gradients
+  LayerTransient running{};  // of one
 };
+
+void larger(SavedTensors& most, SavedTensors other) {
+  if (total(other) > total(most)) most = std::move(other);
+}
+
+// A backward as one pass, or the input gradients of a split one.
+enum class Half : std::uint8_t { kBoth, kInput };
 
 class StageSum {
  public:
@@ -54,32 +63,39 @@ class StageSum {
                          .recomputed = again ? content.mtp_layers : 0,
                          .prediction = true});
     }
+    for (LayerCount& count : counts_) {
+      count.whole = total(layer_tensors(model, plain_, count.kind));
+      count.held = held_for_weight_gradients(model, plain_, count.kind);
+      count.running = layer_transient(model, plain_, count.kind);
+    }
   }
 
   StageTensors tensors() const {
     StageTensors stage{.kept = content_.recompute_pass ? on_gpu(input()) : kept(on_gpu(of_layers())),
                        .forward_transient = {},
                        .backward_transient = {},
+                       .input_gradient_transient = {},
+                       .weight_gradient_transient = {},
                        .held_for_weight_gradients = held()};
     if (content_.recompute_pass) {
       stage.made_again = kept(of_layers());
       take_away(stage.made_again, "norm 1 input", total(stage.kept));
     }
-    const auto larger = [](SavedTensors& most, SavedTensors other) {
-      if (total(other) > total(most)) most = std::move(other);
-    };
     for (const LayerCount& count : counts_) {
-      larger(stage.forward_transient, layer_forward(count.kind));
-      larger(stage.backward_transient, layer_backward(count));
+      larger(stage.forward_transient, layer_forward(count));
+      larger(stage.backward_transient, layer_backward(count, Half::kBoth));
+      larger(stage.input_gradient_transient, layer_backward(count, Half::kInput));
     }
     if (content_.head) {
       larger(stage.forward_transient, head_forward());
-      larger(stage.backward_transient, head_backward());
+      larger(stage.backward_transient, head_backward(Half::kBoth));
+      larger(stage.input_gradient_transient, head_backward(Half::kInput));
     }
     if (content_.embedding)
       larger(stage.backward_transient, embedding_backward(total(stage.kept) + total(stage.made_again)));
     else if (content_.mtp_layers > 0)
       larger(stage.backward_transient, embedding_backward(gone_behind_mtp()));
+    stage.weight_gradient_transient = weight_gradients();
     return stage;
   }
 
@@ -151,63 +167,96 @@ class StageSum {
 
   Bytes held() const {
     Bytes held{};
-    for (const LayerCount& count : counts_)
-      held += held_for_weight_gradients(model_, plain_, count.kind) * (count.plain + count.recomputed);
-    const Bytes row = boundary_activation(model_, shard_);
-    if (content_.embedding) held += row;  // the gradient of its output
-    held += (row + head_logits(model_, shard_)) * heads();
-    return held;
+    for (const LayerCount& count : counts_) held += count.held * (count.plain + count.recomputed);
+    if (content_.embedding) held += boundary_activation(model_, shard_);  // the gradient of its output
+    return held + held_by_head() * heads();
   }
+  Bytes held_by_head() const { return boundary_activation(model_, shard_) + head_logits(model_, shard_); }
 
   // A layer runs before the head has made its tensors.
-  SavedTensors layer_forward(LayerKind kind) const {
-    const Bytes working = layer_transient(model_, plain_, kind).forward;
-    return nonzero({{"working tensors of a layer", std::max(working - kept_of_head(), Bytes(0))}});
+  SavedTensors layer_forward(const LayerCount& count) const {
+    return nonzero(
+        {{"working tensors of a layer", std::max(count.running.forward - kept_of_head(), Bytes(0))}});
   }
 
   Bytes kept_of_head() const { return content_.head ? head_activation(model_, shard_) : Bytes(0); }
 
-  // The last layer runs backward first: the head has freed its tensors by then. Recomputed layers are the
-  // first layers of a stage: by then the other layers have freed theirs as well.
-  SavedTensors layer_backward(const LayerCount& count) const {
-    const Bytes head = kept_of_head();
-    const Bytes again = layer_transient(model_, plain_, count.kind).recomputed;
-    if (count.recomputed == 0) return backward_of(count.kind, again, head);
+  // What a unit has let go of when it has run: what it kept, less what its weight gradients hold on to. Where
+  // those hold more, it is negative.
+  Bytes left_by_layer(const LayerCount& count, Half half) const {
+    return (content_.recompute_pass ? count.whole : on_gpu(count.whole)) - held_by_layer(count, half);
+  }
+  static Bytes held_by_layer(const LayerCount& count, Half half) {
+    return half == Half::kInput ? count.held : Bytes(0);
+  }
+  Bytes left_by_head(Half half) const {
+    return kept_of_head() - (content_.head && half == Half::kInput ? held_by_head() : Bytes(0));
+  }
+
+  // Most transient memory of the layers of one kind. The last layer of a stage runs backward first: the head
+  // has run by then. Recomputed layers are the first layers of a stage: by then the other layers have run as
+  // well. What is left behind grows or shrinks from layer to layer, so the first to run or the last is worst.
+  SavedTensors layer_backward(const LayerCount& count, Half half) const {
+    SavedTensors most;
+    if (count.recomputed > 0) most = recomputed_backward(count, half);
+    if (count.plain == 0) return most;
+    Bytes others{};
+    for (const LayerCount& other : counts_) others += left_by_layer(other, half) * other.plain;
+    others -= left_by_layer(count, half);
+    for (const Bytes before : {Bytes(0), others})
+      larger(most, backward_of(count, count.running.recomputed, left_by_head(half) + before, half));
+    return most;
+  }
+
+  SavedTensors recomputed_backward(const LayerCount& count, Half half) const {
+    const Bytes row = on_gpu(boundary_activation(model_, shard_));
+    const Bytes held = held_by_layer(count, half);
     // The first norm of the group saves the checkpoint itself, which is already counted.
     const std::int64_t group = std::min(habits_.checkpoint_group, count.recomputed);
-    Bytes expanded = total(layer_tensors(model_, plain_, count.kind)) * group -
-                     on_gpu(boundary_activation(model_, shard_));
+    Bytes expanded = count.whole * group - row;
     if (count.prediction)
       expanded += total(mtp_tensors(model_, plain_)) - on_gpu(total(prediction_tensors()));
-    const SavedTensors recomputed =
-        backward_of(count.kind, std::max(again, expanded), head + gone_plain_layers());
-    if (count.plain == 0) return recomputed;
-    const SavedTensors plain = backward_of(count.kind, again, head);
-    return total(plain) > total(recomputed) ? plain : recomputed;
+    const Bytes again = std::max(count.running.recomputed, expanded);
+
+    std::int64_t checkpoints = 0;
+    Bytes others = held * group;
+    for (const LayerCount& other : counts_) {
+      checkpoints += other.recomputed;
+      others -= held_by_layer(other, half) * other.recomputed;
+    }
+    others += row * (ceil_div(checkpoints, habits_.checkpoint_group) - 1);
+    // Layers of its own group that have run, where they hold more than what was made again of them.
+    const Bytes of_group = std::max(held - count.whole, Bytes(0)) * (group - 1);
+    const Bytes gone = left_by_head(half) + left_by_plain_layers(half) - of_group;
+    SavedTensors most;
+    for (const Bytes before : {Bytes(0), others})
+      larger(most, backward_of(count, again, gone + before, half));
+    return most;
   }
 
-  // Transient memory of a layer's backward that recomputes `again` bytes, when `gone` bytes of its
-  // micro-batch are already freed.
-  SavedTensors backward_of(LayerKind kind, Bytes again, Bytes gone) const {
-    const LayerTransient layer = layer_transient(model_, plain_, kind);
-    const Bytes working = std::max(layer.backward - gone, Bytes(0));
-    const Bytes rest = gone - (layer.backward - working);
-    return nonzero({{"recomputed layer", std::max(again - rest, Bytes(0))},
+  // Transient memory of a layer's backward that recomputes `again` bytes, when the units before it have let go
+  // of `gone` bytes of its micro-batch.
+  SavedTensors backward_of(const LayerCount& count, Bytes again, Bytes gone, Half half) const {
+    const Bytes room = std::max(gone, Bytes(0));
+    const Bytes working = std::max(count.running.backward - room, Bytes(0));
+    const Bytes rest = room - (count.running.backward - working);
+    return nonzero({{kRecomputedLayer, std::max(again - rest, Bytes(0))},
                     {"working tensors of a layer", working},
-                    {"weight gradient", weight_gradient_transient(model_, plain_, kind)}});
+                    {kHeldForWeightGradients, room - gone},
+                    {"weight gradient", half == Half::kBoth ? weight_gradient(count.kind) : Bytes(0)}});
   }
 
-  // Memory that a micro-batch has freed when its recomputed layers run backward: the tensors of all other
-  // layers and, for offloaded ones, their staging buffers.
-  Bytes gone_plain_layers() const {
-    Bytes kept{};
+  Bytes weight_gradient(LayerKind kind) const { return weight_gradient_transient(model_, plain_, kind); }
+
+  // What the layers that are not recomputed have let go of and, for offloaded ones, their staging buffers.
+  Bytes left_by_plain_layers(Half half) const {
+    Bytes left{};
     std::vector<KeptLayers> staged;
     for (const LayerCount& count : counts_) {
-      const Bytes layer = total(layer_tensors(model_, plain_, count.kind));
-      kept += on_gpu(layer) * count.plain;
-      if (!count.prediction) staged.push_back({.count = count.plain, .each = layer});
+      left += left_by_layer(count, half) * count.plain;
+      if (!count.prediction) staged.push_back({.count = count.plain, .each = count.whole});
     }
-    return kept + share_of(on_their_way(staged), habits_.offloaded);
+    return left + share_of(on_their_way(staged), habits_.offloaded);
   }
 
   Bytes word_gradient() const {
@@ -224,13 +273,34 @@ class StageSum {
                     {"working tensors of the head", gathered_input()}});
   }
 
-  // The input, gathered again, and its gradient. The weight gradient counts where the GEMM does not
-  // accumulate it in place, or where the framework allocates a placeholder anyway.
-  SavedTensors head_backward() const {
-    const bool own = !shard_.gradient_accumulation_fusion || shard_.software.gradient_placeholders;
+  // The input, gathered again, and its gradient.
+  SavedTensors head_backward(Half half) const {
     return nonzero({{"gradient of the logits", head_transient(model_, shard_).backward},
                     {"working tensors of the head", gathered_input() + whole_rows()},
-                    {"weight gradient of the head", own ? word_gradient() : Bytes(0)}});
+                    {"weight gradient of the head", half == Half::kBoth ? head_gradient() : Bytes(0)}});
+  }
+
+  // Counts where the GEMM does not accumulate in place, or where the framework allocates a placeholder anyway.
+  Bytes head_gradient() const {
+    const bool own = !shard_.gradient_accumulation_fusion || shard_.software.gradient_placeholders;
+    return own ? word_gradient() : Bytes(0);
+  }
+
+  // W runs the units in the order of I: what the head held is gone when the layers run, and all but the
+  // gradient of its output when the embedding does.
+  SavedTensors weight_gradients() const {
+    SavedTensors most;
+    if (content_.head) most = nonzero({{"weight gradient of the head", head_gradient()}});
+    const Bytes head = content_.head ? held_by_head() : Bytes(0);
+    for (const LayerCount& count : counts_)
+      larger(most, nonzero({{"weight gradient", std::max(weight_gradient(count.kind) - head, Bytes(0))}}));
+    if (content_.embedding) {
+      larger(most, embedding_backward(held() - boundary_activation(model_, shard_)));
+    } else if (content_.mtp_layers > 0) {
+      const Bytes layer = held_for_weight_gradients(model_, plain_, model_.mtp_kind());
+      larger(most, embedding_backward(layer * content_.mtp_layers + held_by_head() * heads()));
+    }
+    return most;
   }
 
   // The embedding gradient is a full 16-bit matrix. It is allocated when `kept` is freed: on the first stage,
@@ -256,6 +326,22 @@ class StageSum {
 };
 
 }  // namespace
+
+std::span<const SavedTensor> StageTensors::transient(Pass pass) const {
+  switch (pass) {
+    case Pass::kForward:
+      return forward_transient;
+    case Pass::kBackward:
+      return backward_transient;
+    case Pass::kInputGradient:
+      return input_gradient_transient;
+    case Pass::kWeightGradient:
+      return weight_gradient_transient;
+    case Pass::kRecompute:
+      return {};
+  }
+  return {};
+}
 
 Bytes share_of(Bytes size, double share) {
   return to_bytes(static_cast<double>(size.count()) * share);
@@ -301,6 +387,8 @@ PassMemory pass_memory(const StageTensors& stage) {
           .freed_by_input_gradient = kept + again - stage.held_for_weight_gradients,
           .forward_transient = total(stage.forward_transient),
           .backward_transient = total(stage.backward_transient),
+          .input_gradient_transient = total(stage.input_gradient_transient),
+          .weight_gradient_transient = total(stage.weight_gradient_transient),
           .made_again = again};
 }
 

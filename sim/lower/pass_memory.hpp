@@ -9,11 +9,13 @@
 //
 // The forward adds `kept` at its start, and an unsplit backward frees it at its end. In a split backward, the
 // end of I frees `kept` except the tensors that the weight gradients need: the inputs of the GEMMs and the
-// gradients of their outputs. Under full recompute these are larger than `kept`, so the end of I allocates
-// memory.
+// gradients of their outputs. Under full recompute these are larger than `kept`, so I allocates memory from
+// layer to layer, and its peak may be in the layer that runs last.
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <string_view>
 #include <vector>
 
 #include "models/memory.hpp"
@@ -42,13 +44,21 @@ struct KeptLayers {
 // `uniform` recompute checkpoints groups of `layers` layers, `block` recompute single layers.
 [[nodiscard]] PassHabits pass_habits(const RecomputeSpec& recompute, const OffloadSpec& offload);
 
+// Transient tensors that count as activations.
+inline constexpr std::string_view kRecomputedLayer = "recomputed layer";
+inline constexpr std::string_view kHeldForWeightGradients = "held for weight gradients";
+
 // Tensors of a stage, one entry per name over all layers.
 struct StageTensors {
   SavedTensors kept;
-  SavedTensors forward_transient;   // further live tensors at the peak of the forward
-  SavedTensors backward_transient;  // further live tensors at the peak of the backward
+  // Further live tensors at the peak of the forward, of the backward, and of each half of a split one. I
+  // includes what the layers that have run hold for W.
+  SavedTensors forward_transient, backward_transient, input_gradient_transient, weight_gradient_transient;
   Bytes held_for_weight_gradients;  // held between I and W of a split backward
   SavedTensors made_again{};        // recomputed by a recompute pass
+
+  // While a pass runs; a recompute pass has none.
+  [[nodiscard]] std::span<const SavedTensor> transient(Pass pass) const;
 };
 [[nodiscard]] StageTensors stage_tensors(const TransformerSpec& model, const Shard& shard,
                                          const StageContent& content, const PassHabits& habits = {});

@@ -59,7 +59,7 @@ std::int64_t bucket_parameters(const PricingRequest& request) {
 }
 
 std::int64_t stepped_parameters(const ParameterShare& share, const PricingRequest& request) {
-  return (request.parallelism.zero_stage >= 1 ? sharded(share, request.plan) : share).all();
+  return (request.zero_stage() >= 1 ? sharded(share, request.plan) : share).all();
 }
 
 std::int64_t host_parameters(std::int64_t stepped, const PricingRequest& request) {
@@ -129,7 +129,7 @@ Bytes GradientPricing::gradients_of(std::int64_t parameters) const {
 
 PassPrice GradientPricing::reduce(int rank, const Sharing& sharing, std::int64_t parameters) {
   const Bytes size = gradients_of(parameters);
-  if (request_.parallelism.zero_stage == 0)
+  if (request_.zero_stage() == 0)
     return group_price(network_, groups(rank, sharing.replicas),
                        {CollectiveKind::kAllReduce, size, Category::kDataComm});
   PassPrice price = over_shards(rank, sharing, CollectiveKind::kReduceScatter, size);
@@ -202,7 +202,7 @@ void GradientPricing::price_units(HeldStage held, StagePrice& price) {
       unit.reduce.add(over_shards(rank, sharing, CollectiveKind::kReduceScatter, gradients, pieces));
       const bool beside = sharing.shards_n > 1 && on_links_apart(rank, sharing);
       (beside ? unit.replicate : unit.reduce).add(replicate(rank, sharing, gradients));
-      if (request_.parallelism.zero_stage >= 3)
+      if (request_.zero_stage() >= 3)
         unit.gather.add(
             over_shards(rank, sharing, CollectiveKind::kAllGather, Bytes(count(weights)), pieces));
     }
@@ -220,7 +220,7 @@ PassPrice GradientPricing::price_tied_embedding() const {
   const std::optional<int> second = second_embedding(model_, plan);
   if (!second) return {};
   const std::int64_t words = word_parameters(model_, shard_.tensor);
-  const std::int64_t shards = request_.parallelism.zero_stage >= 2 ? plan.shard_group : 1;
+  const std::int64_t shards = request_.zero_stage() >= 2 ? plan.shard_group : 1;
   const Bytes size(ceil_div(words * state_bytes(shard_).gradient, shards));
   return pair_price(network_, 0, plan.places().rank_of(*second), size);
 }
@@ -238,7 +238,7 @@ PassPrice GradientPricing::price_copies(int stage) const {
 PassPrice GradientPricing::price_optimizer(int rank) const {
   const ParameterShare share = rank_share(model_, network_.plan, rank);
   const std::int64_t stepped = stepped_parameters(share, request_);
-  const std::int64_t with_gradients = request_.parallelism.zero_stage >= 2 ? stepped : share.all();
+  const std::int64_t with_gradients = request_.zero_stage() >= 2 ? stepped : share.all();
   PassPrice price;
   Ops ops = optimizer_operators(with_gradients, stepped - host_parameters(stepped, request_), shard_);
   if (shard_.keeps_fp8() && !shard_.gathered_weights)
@@ -259,7 +259,7 @@ PassPrice GradientPricing::price_optimizer(int rank) const {
 PassPrice GradientPricing::norm_of_rank(const Network& network, int rank) {
   const CollectiveJob job{CollectiveKind::kAllReduce, Bytes(4), Category::kDataComm};
   PassPrice price = group_price(network, groups(rank, RankGroup::kTensor), job);
-  const bool sharded = request_.parallelism.zero_stage > 0 && dense_.shards_n > 1;
+  const bool sharded = request_.zero_stage() > 0 && dense_.shards_n > 1;
   if (sharded) price.add(group_price(network, groups(rank, dense_.shards), job));
   const bool all_ranks = sharded && dense_.shards_n == dense_.ranks;
   if (network.plan.expert > 1 && !all_ranks)
@@ -283,7 +283,7 @@ void GradientPricing::price_norms(int rank, RankPrice& price) {
 }
 
 RankPrice GradientPricing::price_rank(int rank) {
-  const int zero = request_.parallelism.zero_stage;
+  const int zero = request_.zero_stage();
   RankPrice price;
   for (const HeldStage& held : network_.plan.places().held_by(rank)) {
     if (zero <= 1) price.gradient_buckets.push_back(price_buckets(rank, held.stage, false));

@@ -172,7 +172,7 @@ StagePrice StagePricing::price(HeldStage held) {
     price = here;
   }
   SC_CHECK(slowest != nullptr, "a pipeline rank has a GPU");
-  if (request_.parallelism.zero_stage < 2) return price;
+  if (request_.zero_stage() < 2) return price;
   for (const StageUnit& unit : stage_units(model_, network_.plan, held.stage)) {
     const StagePrice& piece = slowest->of(unit);
     price.units.push_back({.gather = {},

@@ -96,7 +96,7 @@ class OffloadPricing {
   [[nodiscard]] Bytes weights_of(int stage) const {
     const ParameterShare bytes = weight_bytes(stage_share(model_, network_.plan, stage),
                                               stage_products(model_, network_.plan, stage), shard_);
-    return Bytes(request_.parallelism.zero_stage < 3 ? bytes.all() : stepped_parameters(bytes, request_));
+    return Bytes(request_.zero_stage() < 3 ? bytes.all() : stepped_parameters(bytes, request_));
   }
 
   void add_host_step(int rank) {

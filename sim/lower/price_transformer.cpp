@@ -55,7 +55,7 @@ bool stops_early(const PricingRequest& request) {
 // the reduction buffer, with the same traffic as an accumulation inside the GEMM, and are priced as one.
 //   source  torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py, foreach_reduce_scatter_copy_in.
 bool adds_in_products(const PricingRequest& request) {
-  const bool sharded = request.parallelism.zero_stage >= 2 && request.plan.has_replicas();
+  const bool sharded = request.zero_stage() >= 2;
   return request.options.gradient_accumulation_fusion || (sharded && !accumulates_whole(request));
 }
 
@@ -105,7 +105,7 @@ Shard shard_of(const PricingRequest& request) {
           .fp8_layouts = request.fp8_layouts,
           .fp8_parameters = request.training.precision == Precision::kFp8 &&
                             request.options.holds_fp8(request.parallelism.zero_stage),
-          .gathered_weights = request.parallelism.zero_stage >= 3 && request.plan.has_shards(),
+          .gathered_weights = request.zero_stage() >= 3,
           .context_exchange = request.parallelism.context_exchange,
           .expert_dispatcher = request.options.expert_dispatcher,
           .fp8_dispatch = request.options.fp8_dispatch,
@@ -133,13 +133,13 @@ IterationPrices price_transformer(const TransformerSpec& model, const HardwarePr
   for (const HeldStage& held : request.plan.places().all()) {
     prices.stages.push_back(stages.price(held));
     prices.stages.back().memory = memory.of(request.plan.stages[static_cast<std::size_t>(held.stage)]);
-    prices.stages.back().memory.gradients = Bytes(whole_gradients(model, request, shard, held.stage).all());
+    add_gradients_of_passes(prices.stages.back().memory, model, request, shard, held.stage);
     if (!prices.stages.back().units.empty()) gradients.price_units(held, prices.stages.back());
     prices.edges.push_back(held.stage + 1 < request.plan.stage_count()
                                ? price_edge(model, network, request, held)
                                : EdgePrice{});
   }
-  if (request.parallelism.zero_stage >= 2) prices.unit_load = gradients.channel_share(0);
+  if (request.zero_stage() >= 2) prices.unit_load = gradients.channel_share(0);
   for (int rank = 0; rank < request.plan.pipeline; ++rank) prices.ranks.push_back(gradients.price_rank(rank));
   const auto& host = profile.host.per_iteration;
   prices.host.add(Category::kOther, host.value, host.provenance);

@@ -103,9 +103,12 @@ PassHold hold_of(const PassMemory& memory, Pass pass) {
     case Pass::kBackward:
       return {.taken = {}, .transient = memory.backward_transient, .freed = made};
     case Pass::kInputGradient:
-      return {.taken = {}, .transient = memory.backward_transient, .freed = memory.freed_by_input_gradient};
+      return {
+          .taken = {}, .transient = memory.input_gradient_transient, .freed = memory.freed_by_input_gradient};
     case Pass::kWeightGradient:
-      return {.taken = {}, .transient = {}, .freed = made - memory.freed_by_input_gradient};
+      return {.taken = {},
+              .transient = memory.weight_gradient_transient,
+              .freed = made - memory.freed_by_input_gradient};
     case Pass::kRecompute:
       return {.taken = memory.made_again, .transient = {}, .freed = {}};
   }

@@ -80,8 +80,10 @@ struct PassMemory {
   // part of `kept` and `made_again` that I frees at its end when the backward is split; W frees the rest
   Bytes freed_by_input_gradient;
   Bytes forward_transient;   // while the forward runs
-  Bytes backward_transient;  // while the backward (or I) runs: recomputed tensors, gradients in progress
-  Bytes made_again{};        // recomputed by a recompute pass: from its start to the end of the backward
+  Bytes backward_transient;  // while the backward runs: recomputed tensors, gradients in progress
+  // The same of a split backward. While I runs, layers that have run hold tensors for W already.
+  Bytes input_gradient_transient{}, weight_gradient_transient{};
+  Bytes made_again{};  // recomputed by a recompute pass: from its start to the end of the backward
   // Gradients of all micro-batches together, where they are not live throughout: from the start of the first
   // pass that produces weight gradients of the stage to the end of the last.
   Bytes gradients{};
@@ -197,6 +199,9 @@ struct PricingRequest {
   // Unused with shared links.
   PlacementMemo* memo = nullptr;
   CollectiveMemo* collectives = nullptr;  // memo for this cluster and profile, or nullptr
+
+  // The ZeRO stage that is in effect: 0 where no two ranks share a state.
+  [[nodiscard]] int zero_stage() const { return plan.has_shards() ? parallelism.zero_stage : 0; }
 };
 
 [[nodiscard]] Shard shard_of(const PricingRequest& request);

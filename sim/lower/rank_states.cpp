@@ -40,7 +40,7 @@ void add_apart(LedgerItems& items, MemoryClass kind, Bytes dense, Bytes experts)
 }  // namespace
 
 bool accumulates_whole(const PricingRequest& job) {
-  return job.parallelism.zero_stage >= 2 && job.options.memory.whole_gradients && job.plan.micro_batches > 1;
+  return job.zero_stage() >= 2 && job.options.memory.whole_gradients && job.plan.micro_batches > 1;
 }
 
 ParameterShare whole_gradients(const TransformerSpec& model, const PricingRequest& job, const Shard& shard,
@@ -49,6 +49,30 @@ ParameterShare whole_gradients(const TransformerSpec& model, const PricingReques
   const ParallelPlan& plan = job.plan;
   const ParameterShare whole = stage_share(model, plan, stage) * state_bytes(shard).gradient;
   return whole - sharded(whole, plan);
+}
+
+// Under ZeRO 2 a queue is no longer than its buckets. Queued gradients and shards together do not exceed the
+// gradients without ZeRO. Where gradients stay unsharded, those that wait are among them.
+QueuedGradients waiting_gradients(const TransformerSpec& model, const PricingRequest& job, const Shard& shard,
+                                  int stage) {
+  if (shard.software.communication_unit == 0 || job.zero_stage() < 2 || accumulates_whole(job)) return {};
+  const std::vector<StageUnit> units = stage_units(model, job.plan, stage);
+  const std::int64_t capacity = queue_capacity(units, shard, job.zero_stage());
+  const ParameterShare all = stage_share(model, job.plan, stage) * state_bytes(shard).gradient;
+  Bytes most((all - sharded(all, job.plan)).all());
+  if (job.zero_stage() == 2)
+    most = std::min(most, Bytes((capacity + 2 * bucket_parameters(job)) * state_bytes(shard).gradient));
+  const QueuedGradients queued = queued_gradients(model, shard, units, capacity, job.offload.activations);
+  return {.backward = std::min(queued.backward, most),
+          .weight_gradient = std::min(queued.weight_gradient, most)};
+}
+
+void add_gradients_of_passes(PassMemory& memory, const TransformerSpec& model, const PricingRequest& job,
+                             const Shard& shard, int stage) {
+  memory.gradients = Bytes(whole_gradients(model, job, shard, stage).all());
+  const QueuedGradients waiting = waiting_gradients(model, job, shard, stage);
+  memory.backward_transient += waiting.backward;
+  memory.weight_gradient_transient += waiting.weight_gradient;
 }
 
 RankStates::RankStates(const TransformerSpec& model, const LedgerRequest& request, int rank)
@@ -70,7 +94,7 @@ RankStates::RankStates(const TransformerSpec& model, const LedgerRequest& reques
 //   source  deepspeed/runtime/bf16_optimizer.py, update_hp_grads and clear_lp_grads; deepspeed/runtime/pipe/
 //           engine.py, _bf16_reduce_grads; runtime/engine.py, communication_data_type.
 bool RankStates::accumulates_apart() const {
-  return shard_.software.bucket_copies && zero() <= 1 && shard_.precision == Precision::kBf16 &&
+  return shard_.software.bucket_copies && runs_zero() <= 1 && shard_.precision == Precision::kBf16 &&
          shard_.gradient == Precision::kFp32;
 }
 
@@ -90,17 +114,6 @@ Bytes RankStates::largest_unit(std::int64_t bytes) const {
     for (const StageUnit& unit : units_) most = std::max(most, unit.gathered.all());
   }
   return Bytes(most * bytes);
-}
-
-// Most unreduced gradients of any pass under Megatron-FSDP.
-Bytes RankStates::unreduced() const {
-  const std::int64_t capacity = queue_capacity(units_, shard_, zero());
-  Bytes most{};
-  for (const int stage : held_)
-    most = std::max(most, queued_gradients(model_, shard_, stage_units(model_, plan_, stage), capacity));
-  if (zero() >= 3) return most;
-  const std::int64_t buckets = capacity + 2 * bucket_parameters(request_.job);
-  return std::min(most, Bytes(buckets * state_bytes(shard_).gradient));
 }
 
 // `whole` bytes held unsharded beside the shards, capped so that both together do not exceed the total
@@ -161,7 +174,7 @@ Bytes RankStates::gathered_units() const {
 // all-gather outputs, which are copied out on the compute stream. Reductions allocate on the compute stream
 // (pytorch/pytorch #129721, #132445).
 Bytes RankStates::stream_blocks() const {
-  if (!shard_.software.fully_shard || zero() < 2 || !plan_.has_shards()) return Bytes(0);
+  if (!shard_.software.fully_shard || zero() < 2) return Bytes(0);
   return Bytes(largest_run(gathers()));
 }
 
@@ -228,14 +241,20 @@ void RankStates::add_gradients(LedgerItems& items, When when) const {
   if (zero() < 2 && shard_.software.bucket_copies) items.add(kGradients, "bucket", bucket);
 }
 
-// Unsharded gradients, reduced unit by unit.
+// Unsharded gradients, reduced unit by unit: those of the unit that runs. Queues are of passes. Under ZeRO 2,
+// where passes hold unsharded gradients, those include the gradients of the unit.
 void RankStates::add_unit_gradients(LedgerItems& items) const {
+  if (queues() || (zero() == 2 && accumulates_whole(request_.job))) return;
   const std::int64_t bytes = state_bytes(shard_).gradient;
-  if (queues())
-    return items.add(kGradients, "gradients to be reduced", beside_shards(unreduced(), parameters_ * bytes));
-  // Where passes hold unsharded gradients, those include the gradients of the unit.
-  if (zero() == 3 || !accumulates_whole(request_.job))
-    items.add(kGradients, "gradients of a gathered unit", largest_unit(bytes));
+  items.add(kGradients, "gradients of a gathered unit",
+            beside_shards(largest_unit(bytes), parameters_ * bytes));
+}
+
+void RankStates::add_waiting_gradients(LedgerItems& items, const Action& action) const {
+  const QueuedGradients waiting = waiting_gradients(model_, request_.job, shard_, action.stage);
+  if (action.pass == Pass::kBackward) items.add(kGradients, "gradients to be reduced", waiting.backward);
+  if (action.pass == Pass::kWeightGradient)
+    items.add(kGradients, "gradients to be reduced", waiting.weight_gradient);
 }
 
 void RankStates::add_whole_gradients(LedgerItems& items, int stage) const {
@@ -269,7 +288,7 @@ Bytes RankStates::joined_gradients() const {
   const StateBytes state = state_bytes(shard_);
   if (!shard_.software.bucket_copies || state.gradient_copy == 0) return Bytes(0);
   const double kept = 1 - request_.job.offload.optimizer;
-  const bool cut = zero() >= 1;
+  const bool cut = runs_zero() >= 1;
   const HeldBytes held =
       held_bytes(parameters_ * (state.gradient_copy + (cut ? state.gradient : 0)), cut, kept);
   return held.dense + held.experts;
@@ -279,7 +298,7 @@ Bytes RankStates::joined_gradients() const {
 // tensor fit in no freed block: PyTorch's caching allocator does not join segments.
 Bytes RankStates::large_copies() const {
   const std::int64_t bytes = state_bytes(shard_).gradient_copy;
-  if (!shard_.software.bucket_copies || bytes == 0 || zero() >= 1) return Bytes(0);
+  if (!shard_.software.bucket_copies || bytes == 0 || runs_zero() >= 1) return Bytes(0);
   Shard plain = shard_;
   plain.recompute = Recompute::kNone;
   Bytes block{};
@@ -314,8 +333,8 @@ Bytes RankStates::step_blocks() const {
 // the copies.
 void RankStates::add_step(LedgerItems& step) const {
   const StateBytes state = state_bytes(shard_);
-  if (zero() == 0 || !shard_.software.bucket_copies)
-    add_sharded(step, kGradients, parameters_ * state.gradient_copy, zero() >= 1,
+  if (runs_zero() == 0 || !shard_.software.bucket_copies)
+    add_sharded(step, kGradients, parameters_ * state.gradient_copy, runs_zero() >= 1,
                 1 - request_.job.offload.optimizer);
   step.add(kGradients, "joined gradients", joined_gradients());
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "sim/lower/gradient_queue.hpp"
 #include "sim/lower/ledger_items.hpp"
 #include "sim/lower/memory_ledger.hpp"
 #include "sim/lower/stage_parameters.hpp"
@@ -24,6 +25,14 @@ namespace stagecraft {
 [[nodiscard]] ParameterShare whole_gradients(const TransformerSpec& model, const PricingRequest& job,
                                              const Shard& shard, int stage);
 
+// Gradients of a stage under Megatron-FSDP, which are not reduced yet while a pass that makes weight gradients
+// runs.
+[[nodiscard]] QueuedGradients waiting_gradients(const TransformerSpec& model, const PricingRequest& job,
+                                                const Shard& shard, int stage);
+// Adds both kinds of unsharded gradients to what the passes of a stage hold.
+void add_gradients_of_passes(PassMemory& memory, const TransformerSpec& model, const PricingRequest& job,
+                             const Shard& shard, int stage);
+
 class RankStates {
  public:
   RankStates(const TransformerSpec& model, const LedgerRequest& request, int rank);
@@ -35,6 +44,8 @@ class RankStates {
   void add_gradients(LedgerItems& items, When when) const;
   // Adds the unsharded gradients of a stage, live while it runs backward passes.
   void add_whole_gradients(LedgerItems& items, int stage) const;
+  // Adds the gradients that wait for their reduction while a pass runs.
+  void add_waiting_gradients(LedgerItems& items, const Action& action) const;
   void add_optimizer(LedgerItems& items) const;
   // Adds the memory of the optimizer step beyond the states, after the activations are freed.
   void add_step(LedgerItems& step) const;
@@ -58,13 +69,14 @@ class RankStates {
   bool reduces_units() const { return shard_.software.fp32_shards || shard_.software.fully_shard; }
   // Do 16-bit gradients of one micro-batch lie beside those that are accumulated in fp32?
   bool accumulates_apart() const;
-  int zero() const { return request_.job.parallelism.zero_stage; }
+  // The stage that the software's optimizer is made for, whether or not anyone shares.
+  int runs_zero() const { return request_.job.parallelism.zero_stage; }
+  int zero() const { return request_.job.zero_stage(); }
   ParameterShare weights() const;  // bytes
   ParameterShare weights_of(const StageUnit& unit) const;
   std::vector<std::int64_t> gathers() const;
   std::vector<std::int64_t> matrices() const;
   Bytes largest_unit(std::int64_t bytes) const;
-  Bytes unreduced() const;
   void add_unit_gradients(LedgerItems& items) const;
   Bytes beside_shards(Bytes whole, const ParameterShare& all) const;
   Bytes gathered_units() const;

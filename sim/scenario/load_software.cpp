@@ -137,7 +137,7 @@ std::string default_software(const HardwareProfile& profile, const Scenario& sce
                              const PresetPlaces& places) {
   const DefaultSoftware& usual = profile.software;
   const ParallelSpec& parallel = scenario.parallelism;
-  if (parallel.zero_stage < 2 || !has_replicas(scenario)) return usual.replicated;
+  if (zero_stage_in_effect(scenario) < 2) return usual.replicated;
   if (parallel.pipeline == 1 && parallel.tensor == 1) return fully_sharded_software(usual, scenario);
   for (const std::string& name : {usual.sharded_gated, usual.sharded}) {
     if (name.empty()) continue;
@@ -179,7 +179,7 @@ RecomputeModules selective_in(const Scenario& scenario, RecomputeModules usual) 
 }  // namespace
 
 void settle_sharded_pipeline(Scenario& scenario, bool reshard_given, bool whole_given) {
-  const bool sharded = scenario.parallelism.zero_stage >= 2 && has_replicas(scenario);
+  const bool sharded = zero_stage_in_effect(scenario) >= 2;
   OptionsSpec& spec = scenario.options;
   if (!sharded || !spec.reduces_behind_backward || scenario.parallelism.pipeline == 1) return;
   if (!reshard_given) spec.reshard_after_forward = false;

@@ -13,6 +13,7 @@
 
 #include "base/text.hpp"
 #include "models/expert_exchange.hpp"
+#include "models/op_builder.hpp"
 #include "sim/goodput/processes/laws.hpp"
 #include "sim/scenario/load_failure_process.hpp"
 
@@ -183,9 +184,7 @@ void listen_to_recompute(Listener& listener, const Scenario& scenario) {
 }
 
 bool shards_are_fp32(const Scenario& scenario) {
-  const ParallelSpec& parallel = scenario.parallelism;
-  const bool has_shards = has_replicas(scenario) && parallel.zero_group != 1;
-  return scenario.options.memory.fp32_shards && parallel.zero_stage == 3 && has_shards;
+  return scenario.options.memory.fp32_shards && zero_stage_in_effect(scenario) == 3;
 }
 
 bool shards_are_masters(const Scenario& scenario) {
@@ -193,19 +192,40 @@ bool shards_are_masters(const Scenario& scenario) {
          scenario.training.precision != Precision::kFp32;
 }
 
+// Why masters are whole, but for what `offload` asks of the host; empty where they may keep remainders.
+std::string_view why_masters_are_whole(const Scenario& scenario) {
+  const TrainingSpec& training = scenario.training;
+  const bool fp8 = training.precision == Precision::kFp8;
+  if (training.precision != Precision::kBf16 && !fp8) return "the weights are not bf16";
+  if (!training.master_weights) return "training.master_weights is false";
+  if (fp8 && scenario.options.holds_fp8(scenario.parallelism.zero_stage))
+    return "options.fp8_parameters keeps weights in fp8, whose masters are whole";
+  if (shards_are_fp32(scenario)) return "the shards of weights are fp32 (options.memory.fp32_shards)";
+  return "";
+}
+
 void listen_to_remainders(Listener& listener, const Scenario& scenario) {
   constexpr const char* kPath = "training.master_remainders";
   const TrainingSpec& training = scenario.training;
-  const bool bf16 = training.precision == Precision::kBf16 || training.precision == Precision::kFp8;
-  listener.say(kPath, !bf16, "the weights are not bf16");
-  listener.say(kPath, !training.master_weights, "training.master_weights is false");
-  listener.say(
-      kPath,
-      training.precision == Precision::kFp8 && scenario.options.holds_fp8(scenario.parallelism.zero_stage),
-      "options.fp8_parameters keeps weights in fp8, whose masters are whole");
-  listener.say(kPath, scenario.offload.optimizer > 0, "the host steps whole masters (offload.optimizer)");
-  listener.say(kPath, shards_are_fp32(scenario),
-               "the shards of weights are fp32 (options.memory.fp32_shards)");
+  const std::string_view whole = why_masters_are_whole(scenario);
+  listener.say(kPath, !whole.empty(), whole);
+  const double offloaded = scenario.offload.optimizer;
+  listener.say(kPath, offloaded > 0, "the host steps whole masters (offload.optimizer)");
+  // Masters that stay on the GPU are whole as well: a small share frees less than that takes.
+  const auto moments = static_cast<double>(2 * operand_bytes(training.moment));
+  const double least = 2 / (4 + moments);
+  if (training.master_remainders && whole.empty() && offloaded > 0 && offloaded < least)
+    listener.warn("offload.optimizer", "little-effect",
+                  fmt::format("takes more memory than it frees: beside it the masters on the GPU are whole "
+                              "(training.master_remainders), which a share of {:.2g} makes up for",
+                              least));
+}
+
+// Does software under ZeRO run code of its own, whether or not anyone shares?
+bool chooses_code(const Scenario& scenario) {
+  const OptionsSpec& options = scenario.options;
+  const bool fp8 = scenario.training.precision == Precision::kFp8;
+  return options.memory.bucket_copies || (fp8 && options.shards_fp8 && !options.fp8_parameters);
 }
 
 void listen_to_degrees(Listener& listener, const Scenario& scenario) {
@@ -219,18 +239,18 @@ void listen_to_degrees(Listener& listener, const Scenario& scenario) {
                "parallelism.tensor is 1");
   listener.say("cluster.fabric.", {"tensor_collective_factor", "tensor_collective_overhead"},
                parallel.tensor == 1, "parallelism.tensor is 1");
-  listener.say("parallelism.zero_stage", parallel.zero_stage > 0 && one_replica,
-               "there is one replica, and nobody to share with");
+  const int zero = zero_stage_in_effect(scenario);
+  listener.say("parallelism.zero_stage", parallel.zero_stage > 0 && zero == 0 && !chooses_code(scenario),
+               one_replica ? "there is one replica, and nobody to share with"
+                           : "parallelism.zero_group is 1, and nobody shares");
   listener.say("training.master_weights", scenario.training.precision == Precision::kFp32,
                "fp32 weights are their own masters");
   listen_to_remainders(listener, scenario);
-  listener.say("options.memory.whole_gradients",
-               scenario.options.memory.whole_gradients && (parallel.zero_stage < 2 || one_replica),
+  listener.say("options.memory.whole_gradients", scenario.options.memory.whole_gradients && zero < 2,
                "gradients are sharded under ZeRO 2 and 3 of several replicas only");
   listener.say("options.memory.keep_outputs", scenario.options.memory.keep_outputs && parallel.pipeline == 1,
                "parallelism.pipeline is 1, and no stage sends its outputs");
-  listener.say("options.gradient_accumulation_fusion",
-               parallel.zero_stage >= 2 && !one_replica && !scenario.options.memory.whole_gradients,
+  listener.say("options.gradient_accumulation_fusion", zero >= 2 && !scenario.options.memory.whole_gradients,
                "gradients of ZeRO 2 and 3 are reduced after each pass, and added to nothing");
   listener.say("options.memory.fp32_logits",
                scenario.options.memory.fp32_logits && scenario.options.memory.fused_loss,
@@ -264,7 +284,7 @@ bool holds_one_stage(const Scenario& scenario) {
 bool reduces_at_the_end(const Scenario& scenario) {
   const ParallelSpec& parallel = scenario.parallelism;
   const OptionsSpec& options = scenario.options;
-  return parallel.zero_stage >= 2 && !parallel.zero_group && parallel.pipeline > 1 &&
+  return zero_stage_in_effect(scenario) >= 2 && !parallel.zero_group && parallel.pipeline > 1 &&
          options.reduces_behind_backward && options.memory.whole_gradients && holds_one_stage(scenario);
 }
 
@@ -274,9 +294,10 @@ void listen_to_overlap(Listener& listener, const Scenario& scenario) {
   listener.say("overlap.gradients", one_replica, "there is one replica, and no gradients are reduced");
   listener.say("overlap.gradients", reduces_at_the_end(scenario),
                "options.software reduces behind the last backward of a pipeline");
-  listener.say("overlap.parameters", parallel.zero_stage == 0 || one_replica,
+  listener.say("overlap.parameters", zero_stage_in_effect(scenario) == 0,
                parallel.zero_stage == 0 ? "parallelism.zero_stage is 0, and no parameters are gathered"
-                                        : "there is one replica, and no parameters are gathered");
+               : one_replica            ? "there is one replica, and no parameters are gathered"
+                                        : "parallelism.zero_group is 1, and no parameters are gathered");
   listener.say("overlap.pipeline", parallel.pipeline == 1, "parallelism.pipeline is 1");
   listener.say("overlap.tensor", parallel.tensor == 1, "parallelism.tensor is 1");
   listener.say("overlap.tensor", !parallel.sequence_parallel,
@@ -325,7 +346,7 @@ void listen_to_experts(Listener& listener, const Scenario& scenario) {
 // Buckets matter for overlapped traffic, and for software that keeps memory for them.
 void listen_to_buckets(Listener& listener, const Scenario& scenario) {
   constexpr const char* kPath = "options.bucket_parameters";
-  const int zero = scenario.parallelism.zero_stage;
+  const int zero = zero_stage_in_effect(scenario);
   listener.say(kPath, !has_replicas(scenario), "there is one replica, and no gradients are reduced");
   listener.say(kPath, zero == 3, "ZeRO 3 reduces the gradients of each gathered unit as one");
   if (zero >= 2 || scenario.overlap.gradients || scenario.options.memory.bucket_copies) return;
@@ -341,8 +362,9 @@ void listen_to_options(Listener& listener, const Scenario& scenario) {
   listener.say("options.scatter_gather", parallel.sequence_parallel,
                "under sequence_parallel each tensor rank sends its own part");
   listen_to_buckets(listener, scenario);
-  listener.say("options.reshard_after_forward", parallel.zero_stage < 3,
-               "weights are sharded from zero_stage 3 on");
+  listener.say("options.reshard_after_forward", zero_stage_in_effect(scenario) < 3,
+               parallel.zero_stage < 3 ? "weights are sharded from zero_stage 3 on"
+                                       : "no two ranks share the weights");
   listener.say("options.attention_kernel", scenario.training.attention == Attention::kUnfused,
                "training.attention is unfused");
   listen_to_experts(listener, scenario);

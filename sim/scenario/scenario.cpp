@@ -20,12 +20,26 @@ std::int64_t replicas_of(const Scenario& scenario) {
   return scenario.cluster->gpu_count() / (std::int64_t{parallel.tensor} * parallel.pipeline);
 }
 
-bool has_replicas(const Scenario& scenario) {
+namespace {
+
+// Do `ranks` replicas, data x context, have more than one of some weights?
+bool are_several(const Scenario& scenario, std::int64_t ranks) {
   const ParallelSpec& parallel = scenario.parallelism;
-  const std::int64_t replicas = replicas_of(scenario);
   const auto* model = std::get_if<TransformerSpec>(&scenario.model);
-  if (model == nullptr || model->layers_of(LayerKind::kExperts) == 0) return replicas > 1;
-  return replicas > 1 || replicas * parallel.tensor > std::int64_t{parallel.expert} * parallel.expert_tensor;
+  if (model == nullptr || model->layers_of(LayerKind::kExperts) == 0) return ranks > 1;
+  return ranks > 1 || ranks * parallel.tensor > std::int64_t{parallel.expert} * parallel.expert_tensor;
+}
+
+}  // namespace
+
+bool has_replicas(const Scenario& scenario) {
+  return are_several(scenario, replicas_of(scenario));
+}
+
+int zero_stage_in_effect(const Scenario& scenario) {
+  const ParallelSpec& parallel = scenario.parallelism;
+  const std::int64_t group = parallel.zero_group ? *parallel.zero_group : replicas_of(scenario);
+  return are_several(scenario, group) ? parallel.zero_stage : 0;
 }
 
 std::int64_t samples_at_once(const Scenario& scenario) {

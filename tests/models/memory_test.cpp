@@ -500,6 +500,8 @@ TEST(LayerTensors, OfGatheredInputsOfLatentsAndSharedExperts) {
   const SavedTensors tensors = layer_tensors(model, shard, LayerKind::kExperts);
   EXPECT_EQ(size_of(tensors, "up projection input"), Bytes(2 * 4096 * (1536 + 512)));
   EXPECT_EQ(size_of(tensors, "shared up input"), Bytes(2 * 4096 * 7168));
+  shard.tensor = 1;  // gathers nothing
+  EXPECT_EQ(size_of(layer_tensors(model, shard, LayerKind::kExperts), "shared up input"), Bytes(0));
 }
 
 // Four ranks of a ring: the scores of a query block and one block of keys at a time.

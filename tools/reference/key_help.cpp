@@ -238,7 +238,8 @@ constexpr KeyHelp kScenarioHelp[] = {
         "training.master_remainders",
         "masters keep only the 16 bits that bf16 weights lack, as Megatron-LM's precision-aware optimizer "
         "has them since Transformer Engine 2.1",
-        "where `moment_dtype` is narrower than fp32"},
+        "where `moment_dtype` is narrower than fp32; not beside `offload.optimizer` or weights in fp8, whose "
+        "masters are whole"},
     KeyHelp{"schedule", "the order of passes: a name (`stagecraft schedule --help` lists them), or a mapping",
             "`1f1b`"},
     KeyHelp{"schedule.name", "as above", "required, unless `file` is given"},

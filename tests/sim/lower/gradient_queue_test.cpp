@@ -42,10 +42,11 @@ TEST(QueuedGradients, AreThoseOfFourLayersWhereTwoMayWait) {
   const TransformerSpec model = zoo::llama3_8b();
   const Shard shard = recomputing(1);
   const Bytes checkpoint(2 * 4096 * 4096);
-  EXPECT_EQ(queued_gradients(model, shard, layers(8, true), 2 * kLayer),
+  EXPECT_EQ(queued_gradients(model, shard, layers(8, true), 2 * kLayer).backward,
             Bytes(4 * 4 * kLayer) - 3 * checkpoint);
-  EXPECT_EQ(queued_gradients(model, shard, layers(2, true), 2 * kLayer), Bytes(4 * 2 * kLayer) - checkpoint);
-  EXPECT_EQ(queued_gradients(model, shard, {}, 2 * kLayer), Bytes(0));
+  EXPECT_EQ(queued_gradients(model, shard, layers(2, true), 2 * kLayer).backward,
+            Bytes(4 * 2 * kLayer) - checkpoint);
+  EXPECT_EQ(queued_gradients(model, shard, {}, 2 * kLayer).backward, Bytes(0));
 }
 
 // The head's tensors, 2.9 GiB here, are let go of before the queue grows behind it; a layer's working set, made
@@ -55,12 +56,39 @@ TEST(QueuedGradients, GrowAsTheHeadLetsGo) {
   const Shard shard = recomputing(1);
   std::vector<StageUnit> units = layers(8, true);
   units.push_back(head());
-  const Bytes alone = queued_gradients(model, shard, layers(8, true), 2 * kLayer);
-  const Bytes behind = queued_gradients(model, shard, units, 2 * kLayer);
+  const Bytes alone = queued_gradients(model, shard, layers(8, true), 2 * kLayer).backward;
+  const Bytes behind = queued_gradients(model, shard, units, 2 * kLayer).backward;
   const Bytes gone = head_activation(model, shard) + head_transient(model, shard).backward;
   EXPECT_LT(behind, alone);
   EXPECT_GE(behind, alone - gone);
   EXPECT_GE(behind, Bytes(4 * kHead));
+}
+
+// The dense gradient of the embedding is all that is there beside the queue when it joins it: what is gone made
+// room for one of them, not for both.
+TEST(QueuedGradients, AddUpToTheLastUnitWhereThatIsThePeak) {
+  Shard shard = recomputing(1);
+  shard.sequence = 128;
+  std::vector<StageUnit> units{{.kind = UnitKind::kEmbedding, .gathered = {.dense = kHead}}};
+  units.push_back(layers(1, true).front());
+  units.push_back(layers(1, true).front());
+  EXPECT_EQ(queued_gradients(zoo::llama3_8b(), shard, units, 2 * kLayer).backward,
+            Bytes(4 * (kHead + 2 * kLayer)));
+}
+
+// W of three layers frees what they held, not what they kept.
+TEST(QueuedGradients, OfASplitBackwardGrowAsItsSecondHalfFrees) {
+  const TransformerSpec model = zoo::llama3_8b();
+  const Shard shard = recomputing(1);
+  EXPECT_EQ(queued_gradients(model, shard, layers(8, true), 2 * kLayer).weight_gradient,
+            Bytes(4 * 4 * kLayer) - 3 * held_for_weight_gradients(model, shard));
+}
+
+// What is on the host is not freed on the GPU.
+TEST(QueuedGradients, FindNoRoomInWhatIsOffloaded) {
+  const Shard shard = recomputing(1);
+  EXPECT_EQ(queued_gradients(zoo::llama3_8b(), shard, layers(8, true), 2 * kLayer, 1).backward,
+            Bytes(4 * 4 * kLayer));
 }
 
 // Layers that keep all of their tensors let go of more than the queue takes.
@@ -70,7 +98,7 @@ TEST(QueuedGradients, AreTheLastUnitsWhereLayersKeepMore) {
   shard.recompute = Recompute::kNone;
   std::vector<StageUnit> units = layers(8, false);
   units.push_back(head());
-  EXPECT_EQ(queued_gradients(zoo::llama3_8b(), shard, units, 2 * kLayer), Bytes(4 * kHead));
+  EXPECT_EQ(queued_gradients(zoo::llama3_8b(), shard, units, 2 * kLayer).backward, Bytes(4 * kHead));
 }
 
 }  // namespace

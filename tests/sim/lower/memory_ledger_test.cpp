@@ -370,9 +370,42 @@ TEST(Zero, ShardsOverItsGroupAndNotOverAllRanks) {
   EXPECT_EQ(memory_of(job).of(MemoryClass::kOptimizer), Bytes(12 * kParameters / 8));
 }
 
-TEST(Zero, ChangesNothingWithOneRank) {
-  const StageMemory alone = memory_of(zero(0, 1));
-  for (int stage = 1; stage <= 3; ++stage) EXPECT_EQ(memory_of(zero(stage, 1)).items, alone.items);
+// One replica, or groups of one.
+TEST(Zero, ChangesNothingWhereNobodyShares) {
+  for (const int variant : {0, 1, 2, 3, 4}) {
+    for (const int data : {1, 8}) {
+      Job job = zero(0, data);
+      job.shard_group = 1;
+      job.options.memory.fp32_shards = variant == 1;
+      job.options.memory.fully_shard = variant == 2;
+      job.options.memory.whole_gradients = variant == 2;
+      job.options.memory.communication_unit = variant == 3 ? 1'000'000'000 : 0;
+      job.options.reshard_after_forward = variant != 4;
+      const StageMemory alone = memory_of(job);
+      for (int stage = 1; stage <= 3; ++stage) {
+        job.parallelism.zero_stage = stage;
+        EXPECT_EQ(memory_of(job).items, alone.items) << stage << " of " << data << ", " << variant;
+      }
+    }
+  }
+}
+
+// Most of the model is in its root: with half of it in shards, the other half is all that comes beside.
+TEST(Zero, HoldsNoMoreUnshardedGradientsThanThereAre) {
+  Job job = zero(3, 2);
+  job.model.layers = 1;
+  job.options.gathers_matrices = true;
+  const std::int64_t parameters = 2 * kWords + kLayer + 4096;
+  EXPECT_EQ(item_of(memory_of(job), "gradients of a gathered unit"), Bytes(4 * (kWords + 4096)));
+  job.model.tied_embeddings = true;
+  EXPECT_EQ(memory_of(job).of(MemoryClass::kGradients), Bytes(4 * (parameters - kWords)));
+}
+
+TEST(MegatronFsdp, HasNoQueueWhereGradientsStayWhole) {
+  Job job = zero(3, 8);
+  job.options.memory.communication_unit = 1'000'000'000;
+  job.options.memory.whole_gradients = true;
+  EXPECT_EQ(memory_of(job).of(MemoryClass::kGradients), Bytes(4 * kParameters));
 }
 
 // Property: of many ranks, a higher stage never holds more, with several micro-batches in flight, in either

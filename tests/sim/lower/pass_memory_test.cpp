@@ -132,6 +132,53 @@ TEST(PassMemory, OfBlockRecomputeExpandsIntoTheRoomOfTheOtherLayers) {
   EXPECT_GT(size_of(all.backward_transient, "recomputed layer"), Bytes(0));
 }
 
+// The stage's first layer runs I last: it is made again beside what the 11 others hold for W. Their checkpoints
+// are gone.
+TEST(PassMemory, OfAnInputGradientPeaksWhereTheOtherLayersHoldTheirTensors) {
+  const Shard shard{.sequence = 8192, .recompute = Recompute::kFull};
+  const TransformerSpec model = zoo::llama3_8b();
+  const Bytes row = boundary_activation(model, shard);
+  const Bytes held = held_for_weight_gradients(model, shard);
+  const StageTensors stage = stage_tensors(model, shard, {.layers = 12, .recomputed = 12});
+  EXPECT_EQ(size_of(stage.input_gradient_transient, kHeldForWeightGradients), 11 * (held - row));
+  EXPECT_EQ(size_of(stage.input_gradient_transient, kRecomputedLayer),
+            size_of(stage.backward_transient, kRecomputedLayer));
+  EXPECT_EQ(size_of(stage.input_gradient_transient, "working tensors of a layer"),
+            layer_transient(model, shard).backward);
+}
+
+// Groups of 4 layers: the first group runs last, beside the 8 others, which freed two checkpoints.
+TEST(PassMemory, OfAnInputGradientExpandsItsLastGroupBesideTheOthers) {
+  const Shard shard{.sequence = 8192, .recompute = Recompute::kFull};
+  const TransformerSpec model = zoo::llama3_8b();
+  const StageTensors stage =
+      stage_tensors(model, shard, {.layers = 12, .recomputed = 12}, {.checkpoint_group = 4});
+  EXPECT_EQ(size_of(stage.input_gradient_transient, kHeldForWeightGradients),
+            8 * held_for_weight_gradients(model, shard) - 2 * boundary_activation(model, shard));
+}
+
+// The last layer runs when the head has freed its softmax, and still holds its logits' gradient for W.
+TEST(PassMemory, OfAnInputGradientHoldsTheHeadForItsWeightGradient) {
+  const Shard shard{.sequence = 4096, .attention = Attention::kUnfused};
+  const TransformerSpec model = zoo::llama3_8b();
+  const StageContent content{.layers = 2, .head = true};
+  const StageTensors stage = stage_tensors(model, shard, content);
+  EXPECT_EQ(size_of(stage.input_gradient_transient, "working tensors of a layer") -
+                size_of(stage.backward_transient, "working tensors of a layer"),
+            boundary_activation(model, shard) + head_logits(model, shard));
+}
+
+// In 16 bit where no GEMM accumulates in place: a split backward makes it in W.
+TEST(PassMemory, OfAWeightGradientPassHasTheGradientThatIsMade) {
+  Shard shard{.sequence = 8192};
+  const TransformerSpec model = zoo::llama3_8b();
+  EXPECT_EQ(pass_memory(model, shard, {.layers = 2}).weight_gradient_transient, Bytes(0));
+  shard.gradient_accumulation_fusion = false;
+  const PassMemory memory = pass_memory(model, shard, {.layers = 2});
+  EXPECT_EQ(memory.weight_gradient_transient, weight_gradient_transient(model, shard));
+  EXPECT_EQ(memory.backward_transient - memory.input_gradient_transient, memory.weight_gradient_transient);
+}
+
 TEST(PassMemory, LeavesInHostMemoryWhatIsOffloaded) {
   const Shard shard{.sequence = 8192};
   const Bytes all = pass_memory(zoo::llama3_8b(), shard, {.layers = 4}).kept;
@@ -159,6 +206,21 @@ TEST(PassMemory, NeverRisesWithRecompute) {
       }
     }
   }
+}
+
+// Each pass of a split backward has a transient of its own.
+TEST(Replay, ChargesEachHalfOfABackwardItsOwnTransient) {
+  PassMemory memory{.kept = Bytes(10),
+                    .freed_by_input_gradient = Bytes(-2),
+                    .forward_transient = Bytes(1),
+                    .backward_transient = Bytes(9)};
+  memory.input_gradient_transient = Bytes(3);
+  memory.weight_gradient_transient = Bytes(5);
+  const std::vector<Action> order{
+      {Pass::kForward, 0, 0}, {Pass::kInputGradient, 0, 0}, {Pass::kWeightGradient, 0, 0}};
+  const ReplayPeak peak = replay_memory(order, std::vector{memory});
+  EXPECT_EQ(peak.action, 2u);
+  EXPECT_EQ(peak.live + peak.transient, Bytes(17));
 }
 
 PassMemory simple(std::int64_t kept, std::int64_t freed, std::int64_t forward, std::int64_t backward) {

@@ -343,9 +343,10 @@ TEST(Scenario, SaysWhenShardingKeysHadNoEffect) {
   EXPECT_THAT(idle_keys(keys + "training: {global_batch_size: 16}\n"
                                "parallelism: {tensor: 8, context: 2, zero_stage: 3}\n"),
               ElementsAre("options.bucket_parameters"));  // context ranks are replicas of the weights
-  EXPECT_THAT(idle_keys(keys + "training: {global_batch_size: 16}\n"
-                               "parallelism: {tensor: 8, pipeline: 2, zero_stage: 3}\n"),
-              ElementsAre("parallelism.zero_stage", "options.bucket_parameters"));
+  EXPECT_THAT(
+      idle_keys(keys + "training: {global_batch_size: 16}\n"
+                       "parallelism: {tensor: 8, pipeline: 2, zero_stage: 3}\n"),
+      ElementsAre("parallelism.zero_stage", "options.bucket_parameters", "options.reshard_after_forward"));
 }
 
 // FSDP shards fp32 weights, which are the masters where there are any.

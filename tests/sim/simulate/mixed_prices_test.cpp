@@ -7,6 +7,8 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "tests/sim/simulate/scenarios.hpp"
 
@@ -66,6 +68,20 @@ TEST(MixedPrices, AMixedClusterIsNoFasterThanItsBestNodesAndNoSlowerThanItsWorst
     EXPECT_EQ(mixed.profile.find("h100") != std::string::npos, true);
     EXPECT_EQ(mixed.profile.find("a100") != std::string::npos, true);
   }
+}
+
+// Of equal memories the one with the larger CUDA context is closer to full, whichever group is first.
+TEST(MixedPrices, TheSmallestDeviceHasTheLeastRoomBesideItsContext) {
+  Scenario scenario = on(kThreeAndThree);
+  std::vector<HardwareProfile>& profiles = scenario.group_profiles;
+  ASSERT_EQ(profiles.size(), 2u);
+  profiles[0].device.memory = profiles[1].device.memory = Bytes(80'000'000'000);
+  profiles[0].memory.context.value = Bytes(1'000'000'000);
+  profiles[1].memory.context.value = Bytes(2'000'000'000);
+  const Bytes peak = memory_of(scenario).heaviest().peak();
+  EXPECT_EQ(&smallest_device(scenario), &profiles[1]);
+  std::swap(profiles[0], profiles[1]);
+  EXPECT_EQ(memory_of(scenario).heaviest().peak(), peak);
 }
 
 // Swapping the groups swaps the stages that run on them, whose tensor ranks then meet over other NVLinks: no more

@@ -82,6 +82,11 @@ const Case kCases[] = {
       "training.global_batch_size=32"}},
     {"mixtral-8x7b-64xH100.yaml", {"schedule=dualpipe", "parallelism.virtual_stages=1"}},
     {"mixtral-8x7b-64xH100.yaml", {"parallelism.expert=1"}},
+    // Shared experts of software that keeps what sequence parallelism gathers.
+    {"mixtral-8x7b-64xH100.yaml",
+     {"cluster.nodes=1", "parallelism.tensor=1", "parallelism.pipeline=1", "parallelism.virtual_stages=1",
+      "parallelism.expert=8", "schedule=1f1b", "model.experts.shared=1", "options.software=fsdp2",
+      "training.global_batch_size=16"}},
     {"mixtral-8x7b-64xH100.yaml", {"cluster.fabric.nodes_per_leaf=2"}},
     {"llama3-8b-64xA100.yaml", {"cluster.fabric.nodes_per_leaf=2"}},
     {"mixtral-8x7b-64xH100.yaml", {"model.experts.capacity_factor=1"}},
@@ -158,6 +163,47 @@ TEST_P(NoEffect, IsSaidOfTheKeysThatChangeNothing) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Scenarios, NoEffect, testing::ValuesIn(kCases));
+
+std::string code_of(const char* path, const std::vector<std::string>& overrides) {
+  Diagnostics diagnostics;
+  const auto scenario = load_scenario(STAGECRAFT_SOURCE_DIR "/scenarios/llama3-8b-64xA100.yaml", overrides,
+                                      repository_files(), diagnostics);
+  for (const Diagnostic& warning : scenario->warnings)
+    if (warning.path == path) return warning.code;
+  return "";
+}
+
+// A quarter of masters and bf16 moments makes up for the 2 bytes that the other masters take then.
+TEST(Offload, OfASmallShareThatMakesMastersWholeIsNamed) {
+  const auto code = [](const char* share) {
+    return code_of("offload.optimizer",
+                   {"training.moment_dtype=bf16", std::string("offload.optimizer=") + share});
+  };
+  EXPECT_EQ(code("0.2"), "little-effect");
+  EXPECT_EQ(code("0.25"), "");
+}
+
+// What software does under ZeRO beside sharing it does with one replica, too: Megatron-Core keeps weights in fp8,
+// DeepSpeed joins gradients for the step.
+TEST(Zero, OfOneReplicaHasNoEffectButWhereItChoosesOtherCode) {
+  const auto code = [](std::vector<std::string> more) {
+    std::vector<std::string> all{"cluster.node=dgx-h100", "cluster.nodes=1", "parallelism.tensor=8",
+                                 "parallelism.data=1", "parallelism.zero_stage=1"};
+    all.insert(all.end(), more.begin(), more.end());
+    return code_of("parallelism.zero_stage", all);
+  };
+  EXPECT_EQ(code({"options.software=megatron-core"}), "no-effect");
+  EXPECT_EQ(code({"options.software=megatron-core", "training.precision=fp8"}), "");
+  EXPECT_EQ(code({"options.software=megatron-core", "training.precision=fp8", "options.fp8_parameters=true"}),
+            "no-effect");
+  EXPECT_EQ(code({"options.software=megatron-lm-2021", "options.memory.bucket_copies=true"}), "");
+}
+
+TEST(Zero, OverGroupsOfOneHasNoEffect) {
+  EXPECT_EQ(code_of("parallelism.zero_stage", {"parallelism.zero_stage=3", "parallelism.zero_group=1"}),
+            "no-effect");
+  EXPECT_EQ(code_of("parallelism.zero_stage", {"parallelism.zero_stage=3", "parallelism.zero_group=2"}), "");
+}
 
 }  // namespace
 }  // namespace stagecraft
