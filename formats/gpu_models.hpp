@@ -34,8 +34,8 @@ struct NvlinkRates {
   int links = 0;  // of a GPU of SXM form
 };
 [[nodiscard]] NvlinkRates nvlink_rates(int sm);
-// "450 GB/s": all links of a GPU at line rate, as an example where nobody says the rate; of H100 where the generation
-// is not known or has none.
+// "450 GB/s": all links of a GPU at line rate, as an example where nobody says the rate; of H100 where the
+// generation is not known or has none.
 [[nodiscard]] std::string nvlink_example(int sm);
 
 // NVLinks of any one GPU so far: a GPU with more in all is on a switch.   source  the generations above

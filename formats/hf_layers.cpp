@@ -71,8 +71,8 @@ void HfImport::read_latent_attention() {
 
 namespace {
 
-// The length that a scaled rotation is for: `factor` times that of the training before it; 0 where nothing says so.
-// Newer files have it in rope_parameters.
+// The length that a scaled rotation is for: `factor` times that of the training before it; 0 where nothing
+// says so. Newer files have it in rope_parameters.
 std::int64_t scaled_length(const YamlNode& config) {
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     const YamlNode* scaling = config.find(key);

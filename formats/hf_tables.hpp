@@ -56,8 +56,8 @@ struct HfArchitecture {
 [[nodiscard]] const HfArchitecture* hf_architecture(std::string_view model_type);
 [[nodiscard]] const HfArchitecture* hf_architecture_of_class(std::string_view class_name);
 [[nodiscard]] std::vector<std::string> hf_model_types();
-// Does the class end in the head of a language model: LlamaForCausalLM, GPT2LMHeadModel? Others have the head of
-// another task, LlamaForSequenceClassification, or none, MistralModel.
+// Does the class end in the head of a language model: LlamaForCausalLM, GPT2LMHeadModel? Others have the head
+// of another task, LlamaForSequenceClassification, or none, MistralModel.
 [[nodiscard]] bool has_language_head(std::string_view class_name);
 
 // A key that means layers of a kind that is not modelled, whatever its value; null, false and 0 mean nothing.
@@ -67,8 +67,8 @@ struct HfRefusedKey {
 };
 [[nodiscard]] std::span<const HfRefusedKey> hf_refused_keys();
 
-// Words in a key that say that it changes the layers. A type that is not known is read as Llama only without such
-// keys: what they mean cannot be known.
+// Words in a key that say that it changes the layers. A type that is not known is read as Llama only without
+// such keys: what they mean cannot be known.
 struct HfShapeWord {
   std::string_view word;  // whole, between underscores
   std::string_view what;

@@ -1,8 +1,8 @@
 // Tables of the options of Megatron-LM, over its eras.
 //
 // The list is not complete and cannot be: many options are made from dataclasses, forks add their own. So an
-// option that no row knows is a warning, and never ignored; an error where its name says that it changes the model.
-// A dump has the defaults of everything, used or not, and there it is a warning.
+// option that no row knows is a warning, and never ignored; an error where its name says that it changes the
+// model. A dump has the defaults of everything, used or not, and there it is a warning.
 //
 //   source  NVIDIA/Megatron-LM @000c4ac (2025) megatron/training/arguments.py; for the names that are gone
 //           @0012901 (2022) megatron/arguments.py, and the argument dump of 2021 in tests/data/megatron/.
@@ -33,8 +33,8 @@ struct MegatronFlag {
 // The first row that fits, whole names before patterns; nullptr if there is none.
 [[nodiscard]] const MegatronFlag* find_megatron_flag(std::string_view name);
 [[nodiscard]] std::span<const MegatronFlag> megatron_flags();
-// Does a name that no row knows say that it changes the model? It has a word of layers, heads, experts, norms or
-// the vocabulary, and none of how they are computed (fused, recompute, overlap), kept or logged.
+// Does a name that no row knows say that it changes the model? It has a word of layers, heads, experts, norms
+// or the vocabulary, and none of how they are computed (fused, recompute, overlap), kept or logged.
 [[nodiscard]] bool names_a_shape(std::string_view name);
 // torchrun's and srun's, not Megatron-LM's.
 [[nodiscard]] bool is_of_launcher(const MegatronFlag& flag);

@@ -16,8 +16,9 @@ namespace {
 
 constexpr std::int64_t kGpt2Tokens = 50'257;  // Radford et al. (2019), section 2.3
 
-// source  Megatron-LM @00ee9667 megatron/training/tokenizer/tokenizer.py: build_tokenizer pads the size that the
-//         tokenizer has. Those of files have it from there, the null tokenizer has --vocab-size and one more.
+// source  Megatron-LM @00ee9667 megatron/training/tokenizer/tokenizer.py: build_tokenizer pads the size that
+//         the tokenizer has. Those of files have it from there, the null tokenizer has --vocab-size and one
+//         more.
 constexpr std::string_view kGpt2Tokenizer = "GPT2BPETokenizer", kNullTokenizer = "NullTokenizer";
 constexpr std::string_view kTokenizersOfFiles[] = {kGpt2Tokenizer, "HuggingFaceTokenizer", "Llama2Tokenizer",
                                                    "SentencePieceTokenizer", "GPTSentencePieceTokenizer"};
@@ -266,8 +267,9 @@ class ModelSection {
   }
 
   // Megatron-DeepSpeed has names and defaults of its own; a capacity it always has, and buffers of that size.
-  //   source  deepspeedai/Megatron-DeepSpeed @207b2d5 megatron/arguments.py, @4e98c73 megatron/model/transformer.py
-  //           (get_num_experts_per_layer: of layers that count from 1, those that the interval divides)
+  //   source  deepspeedai/Megatron-DeepSpeed @207b2d5 megatron/arguments.py, @4e98c73
+  //           megatron/model/transformer.py (get_num_experts_per_layer: of layers that count from 1, those
+  //           that the interval divides)
   void add_deepspeed_experts(std::int64_t count) {
     job_.expert_count = count;
     const std::int64_t interval = reader_.integer("expert_interval").value_or(2);

@@ -202,7 +202,8 @@ void add_context(MegatronReader& reader, const MegatronJob& job, Entries& entrie
   entries.push_back(text_entry("context_exchange", known->ours, reader.source("cp_comm_type")));
 }
 
-// Ranks with experts of Megatron-DeepSpeed: as many as experts, or as there are; tensor ranks hold copies of them.
+// Ranks with experts of Megatron-DeepSpeed: as many as experts, or as there are; tensor ranks hold copies of
+// them.
 void add_deepspeed_degrees(MegatronReader& reader, MegatronJob& job, Entries& entries) {
   constexpr const char *kRanks = "moe_expert_parallel_size", *kTensor = "enable_expert_tensor_parallelism";
   const std::int64_t usual = std::min(job.expert_count, job.data);

@@ -257,8 +257,8 @@ Entries read_megatron_overlap(MegatronReader& reader, const MegatronJob& job) {
 
 namespace {
 
-// --cuda-graph-impl and what its graphs hold, or the flags before it. Of a layer of experts they hold what has a
-// fixed shape; graphs of its router alone are not modelled.
+// --cuda-graph-impl and what its graphs hold, or the flags before it. Of a layer of experts they hold what
+// has a fixed shape; graphs of its router alone are not modelled.
 std::optional<FragmentEntry> read_cuda_graphs(MegatronReader& reader) {
   std::string flag = "cuda_graph_impl";
   const std::string impl = reader.text(flag);

@@ -105,8 +105,8 @@ struct SoftwareMemory {
   // ZeRO 2 and 3 of Megatron-FSDP, in parameters; under ZeRO 3 at least two mean layers. Reduced unsharded
   // gradients are freed when more than this many wait, and weights are gathered ahead up to half of it. 0:
   // one unit, or bucket, at a time.
-  //   source  megatron/core/distributed/fsdp/src/megatron_fsdp/megatron_fsdp.py, suggested_RS_queue_capacity and
-  //           suggested_AG_prefetch_size; param_and_grad_buffer.py, wait_for_previous_grad_reduce.
+  //   source  megatron/core/distributed/fsdp/src/megatron_fsdp/megatron_fsdp.py, suggested_RS_queue_capacity
+  //           and suggested_AG_prefetch_size; param_and_grad_buffer.py, wait_for_previous_grad_reduce.
   std::int64_t communication_unit = 0;
   // PyTorch's pipeline: every micro-batch has its own receive buffers. A stage's outputs, including the
   // logits of the last stage, stay until the step ends.

@@ -10,8 +10,8 @@
 
 namespace stagecraft {
 
-// Where closed-form prices on several leaves of an oversubscribed fabric are those without oversubscription. Cost:
-// prices the job again.
+// Where closed-form prices on several leaves of an oversubscribed fabric are those without oversubscription.
+// Cost: prices the job again.
 [[nodiscard]] std::optional<std::string> word_on_idle_uplinks(const Scenario& scenario,
                                                               const ParallelPlan& plan,
                                                               const IterationPrices& prices);

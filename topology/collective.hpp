@@ -28,8 +28,8 @@
 //                chunks cost whose size follows S. Fabrics that describe training leave both out.
 //   bytes        of the network: g * E / (efficiency * W); W is the node's network, but never more than its
 //                r*g senders get through their own NICs, of an uneven group k senders' part of that (r*g of
-//                the fullest node, at most its GPUs), and where all its GPUs send, as much as the NIC that serves
-//                most of them lets each have; where the NIC of a rank serves several groups (rails of
+//                the fullest node, at most its GPUs), and where all its GPUs send, as much as the NIC that
+//                serves most of them lets each have; where the NIC of a rank serves several groups (rails of
 //                an uneven group), as many times as long; efficiency is collective_efficiency times a share,
 //                and where r = 1 rail_efficiency: what enters a node by a NIC leaves it by the same one.
 //                Where several groups of r > 1 lie in a node, crossing_efficiency: their ranks are not
@@ -110,7 +110,8 @@ struct CollectiveCost {
 // A message of `size` from each of `concurrent` GPUs of one node to its peer at the same time (the tensor
 // ranks of a stage).
 //
-//   same node    two NVLink hops + S / (kCopyShare * NVLink), whoever else sends: the NVSwitch has room for all.
+//   same node    two NVLink hops + S / (kCopyShare * NVLink), whoever else sends: the NVSwitch has room for
+//                all.
 //   other node   point_to_point_latency + switch_latency per switch + S / (point_to_point_efficiency *
 //                share); the share is the node's network over `concurrent`, but at most the GPU's own NIC.
 //                The slower end decides, or `beyond_leaf`, where given: what the uplinks on the way leave to

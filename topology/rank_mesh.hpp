@@ -20,8 +20,9 @@ enum class Axis : std::uint8_t { kTensor, kContext, kExpert, kData, kPipeline };
 inline constexpr std::string_view kAxisNames[] = {"tensor", "context", "expert", "data", "pipeline"};
 inline constexpr std::size_t kAxisCount = 5;
 
-// Seconds for which all groups of a kind together keep the uplinks of a leaf busy, for each byte that a group hands on
-// in a ring, and for each byte of S of the other algorithms. 0: no uplink is slower than the nodes below it.
+// Seconds for which all groups of a kind together keep the uplinks of a leaf busy, for each byte that a group
+// hands on in a ring, and for each byte of S of the other algorithms. 0: no uplink is slower than the nodes
+// below it.
 struct UplinkLoad {
   double ring = 0, tree = 0, pat = 0, direct = 0;
 

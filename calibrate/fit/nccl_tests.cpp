@@ -41,8 +41,8 @@ std::string_view without_tag(std::string_view line) {
   return line;
 }
 
-// Positions in a row: of the time out of place, and of the wrong results of both halves. Before 2022 there was no
-// column `root`, and of some collectives none of the operation.
+// Positions in a row: of the time out of place, and of the wrong results of both halves. Before 2022 there
+// was no column `root`, and of some collectives none of the operation.
 struct Columns {
   std::size_t time = 0;
   std::size_t fewest = 0;  // that a whole row has

@@ -50,8 +50,8 @@ enum class Answer : std::uint8_t {
   // Of kAnnounced: take a checkpoint that is usable just before `due`, if uses(node) then, and wait for the
   // removal. A checkpoint that does not fit is not taken in time.
   kCheckpoint,
-  // A checkpoint at the end of the step in flight, or of the first one at `not_before`, then plan(kCheckpointed).
-  // While stalled or stopped: plan(kStepEnd) at once.
+  // A checkpoint at the end of the step in flight, or of the first one at `not_before`, then
+  // plan(kCheckpointed). While stalled or stopped: plan(kStepEnd) at once.
   kCheckpointAndPlan,
 };
 

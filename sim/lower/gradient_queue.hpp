@@ -1,5 +1,5 @@
-// Unsharded gradients of Megatron-FSDP while a pass makes gradients of weights: of the unit whose backward runs, and of earlier units whose reduced
-// gradients are not freed yet.
+// Unsharded gradients of Megatron-FSDP while a pass makes gradients of weights: of the unit whose backward
+// runs, and of earlier units whose reduced gradients are not freed yet.
 //
 // A unit joins a queue when its backward is done. Before it joins, the oldest units leave until the queue is
 // within its capacity. The queue is emptied when the backward pass ends. Each layer, the embedding and the

@@ -5,8 +5,8 @@
 // (a property test).
 //
 //   compute stream of a rank   its passes in schedule order; a blocking send follows its pass
-//   send link of a rank        messages in flight, in the order of their passes to one rank and, in closed form,
-//                              through one NIC; else at once
+//   send link of a rank        messages in flight, in the order of their passes to one rank and, in closed
+//                              form, through one NIC; else at once
 //   data stream of a rank      gradient reductions, parameter gathers
 //   replicas stream of a rank  of hybrid sharding within nodes: sums over the replicas of its shards
 //   tail                       reductions -> the other copies -> tied embeddings -> step
@@ -56,8 +56,9 @@ enum class StepRule : std::uint8_t {
 
 struct LowerOptions {
   bool blocking_messages = false;  // the sender's stream waits for its message
-  // A message waits for the one before it to the same rank, as NCCL's do, and for the one before it through the same
-  // NIC, which they would share: both arrive when the second one does. Else any number are on their way.
+  // A message waits for the one before it to the same rank, as NCCL's do, and for the one before it through
+  // the same NIC, which they would share: both arrive when the second one does. Else any number are on their
+  // way.
   bool queued_messages = false;
   bool overlap_gradients = true;   // reduce buckets beside the last backward of each chunk
   bool overlap_parameters = true;  // gather buckets beside the first forward of each chunk

@@ -98,8 +98,8 @@ Lowering::Kind Lowering::wait_step(const RankPass& pass, const Exchanges& all, T
 }
 
 // Hidden traffic is spread evenly over the compute. The exposed collectives follow it, one task per kind of
-// group, each on its own links. What the pass waits for its host, or for copies, is spread over all traffic by its
-// time: a pass whose traffic takes longer waits less for its host.
+// group, each on its own links. What the pass waits for its host, or for copies, is spread over all traffic
+// by its time: a pass whose traffic takes longer waits less for its host.
 Lowering::Steps Lowering::steps_of_pass(const RankPass& pass, const std::vector<TaskPart>& parts,
                                         TimeSource source) {
   if (!flows_) return {pass_step(pass, parts, source)};

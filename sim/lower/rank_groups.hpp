@@ -95,12 +95,12 @@ struct GroupShape {
 [[nodiscard]] std::vector<std::vector<int>> all_groups(const Network& network, const std::vector<int>& ranks,
                                                        RankGroup group);
 
-// What all groups of a kind in the job put on the uplinks of leaves at the same time; each kind is counted once. They
-// count for placement_of(), whichever their pipeline rank, as its groups_per_node do.
+// What all groups of a kind in the job put on the uplinks of leaves at the same time; each kind is counted
+// once. They count for placement_of(), whichever their pipeline rank, as its groups_per_node do.
 class UplinkTables {
  public:
-  // On the way of the group of `member`. Nothing where uplinks carry all that the nodes below them send, and on shared
-  // links, whose flows compete for the uplinks themselves.
+  // On the way of the group of `member`. Nothing where uplinks carry all that the nodes below them send, and
+  // on shared links, whose flows compete for the uplinks themselves.
   [[nodiscard]] UplinkLoad of(const Network& network, int member, RankGroup group);
 
  private:

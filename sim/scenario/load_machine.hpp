@@ -23,8 +23,8 @@ namespace stagecraft {
 // Does `model` name a Hugging Face configuration?
 [[nodiscard]] bool is_hf_model(YamlMap& root);
 
-// `cluster:`, both nullopt where it is absent (the caller knows whether it may be). Mistakes are reported; beside some,
-// as a wrong fabric, its nodes and GPUs can still be counted.
+// `cluster:`, both nullopt where it is absent (the caller knows whether it may be). Mistakes are reported;
+// beside some, as a wrong fabric, its nodes and GPUs can still be counted.
 struct ClusterSection {
   std::optional<ClusterSpec> whole;    // without a mistake
   std::optional<ClusterSpec> counted;  // its nodes and GPUs are as they were written

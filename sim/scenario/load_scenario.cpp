@@ -130,7 +130,8 @@ void Reader::read_jobs() {
   scenario_.assertions = load_assertions(*root_);
 }
 
-// Do these mistakes of `training` leave the batch as it was written? A misspelt key may have been one of its own.
+// Do these mistakes of `training` leave the batch as it was written? A misspelt key may have been one of its
+// own.
 bool Reader::batch_is_known(std::span<const Diagnostic> mistakes) {
   constexpr std::array<std::string_view, 4> kOfTheBatch = {
       "training", "training.global_batch_size", "training.micro_batch_size", "training.sequence_length"};

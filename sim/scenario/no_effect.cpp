@@ -438,8 +438,8 @@ bool needs_no_detection(const FailureProcess& process) {
   return announces(process) || std::holds_alternative<FailSlow>(process.law);
 }
 
-// Detection of what is announced, or slows the job down and does not stop it. A list of causes always has it where a
-// scenario is printed.
+// Detection of what is announced, or slows the job down and does not stop it. A list of causes always has it
+// where a scenario is printed.
 void listen_to_undetected(Listener& listener, const FailureProcess& process, const std::string& path) {
   if (!needs_no_detection(process)) return;
   const char* why =

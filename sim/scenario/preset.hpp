@@ -43,7 +43,8 @@ struct PresetPlaces {
                                                                const PresetPlaces& places);
 // The scenarios that go by their names: "gpt3-175b-1024xA100", "goodput/oobleck".
 [[nodiscard]] std::vector<std::string> installed_scenarios(const DataDirectory& data);
-// The scenario for a word of a command line: a file, otherwise an installed scenario. Reports a name close to an installed one; any other word is left to the caller.
+// The scenario for a word of a command line: a file, otherwise an installed scenario. Reports a name close to
+// an installed one; any other word is left to the caller.
 [[nodiscard]] std::optional<std::filesystem::path> find_scenario(const std::filesystem::path& word,
                                                                  Library& library, Diagnostics& diagnostics);
 // Finds a preset as find_preset() does, without a report.

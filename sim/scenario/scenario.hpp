@@ -105,7 +105,8 @@ struct OtherJob {
 // Does more than one rank hold the same weights? In a mixture this must hold for experts and for dense
 // weights.
 [[nodiscard]] bool has_replicas(const Scenario& scenario);
-// The ZeRO stage that has an effect: 0 where no two ranks share a state, as one replica or `zero_group: 1` have it.
+// The ZeRO stage that has an effect: 0 where no two ranks share a state, as one replica or `zero_group: 1`
+// have it.
 [[nodiscard]] int zero_stage_in_effect(const Scenario& scenario);
 
 // Samples processed when every replica runs one micro-batch.

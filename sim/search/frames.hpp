@@ -13,7 +13,8 @@
 
 namespace stagecraft {
 
-// Is a point set to its values in place? Else they are of frames: of most keys, and all that are no plain words.
+// Is a point set to its values in place? Else they are of frames: of most keys, and all that are no plain
+// words.
 [[nodiscard]] bool set_in_place(const SearchAxis& axis);
 
 // The default software and its defaults depend on the sharded parts of the model.

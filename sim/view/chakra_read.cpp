@@ -129,8 +129,8 @@ std::vector<TaskId> never_ready(const Program& program) {
   return waiting;
 }
 
-// Node numbers in an order in which each comes after what it waits for, and the order of the file otherwise. What is
-// on a cycle, or behind one, comes last.
+// Node numbers in an order in which each comes after what it waits for, and the order of the file otherwise.
+// What is on a cycle, or behind one, comes last.
 std::vector<std::size_t> order_of(const std::vector<Node>& nodes) {
   std::map<std::uint64_t, std::size_t> places;
   for (std::size_t i = 0; i < nodes.size(); ++i) places.emplace(nodes[i].id, i);

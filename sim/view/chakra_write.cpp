@@ -216,7 +216,8 @@ class ChakraWriter {
     return nodes;
   }
 
-  // What `task` needs of `before` on another rank, the `nth` time. A message without a task of its own is sent now.
+  // What `task` needs of `before` on another rank, the `nth` time. A message without a task of its own is
+  // sent now.
   std::uint64_t receive(TaskId before, TaskId task, std::size_t nth) {
     const std::int32_t there = rank_of_[before.index()], here = rank_of_[task.index()];
     const std::string name = program_.describe(before);

@@ -195,8 +195,9 @@ TEST(HfConfig, ReadsGptNeoX) {
   EXPECT_NE(to_yaml(result.config->fragment).find("parallel residual"), std::string::npos);
 }
 
-// source  published counts: GLM-4-9B 9,399,951,360; Seed-OSS-36B 36,151,104,512; DeepSeek-MoE-16B 16,375,728,128;
-//         StarCoder 15,517,456,384; StarCoder2-7B 7,173,923,840; GLM-4.5-Air 106,852,245,504; Qwen3-8B and Qwen3-235B as language models.
+// source  published counts: GLM-4-9B 9,399,951,360; Seed-OSS-36B 36,151,104,512; DeepSeek-MoE-16B
+//         16,375,728,128; StarCoder 15,517,456,384; StarCoder2-7B 7,173,923,840; GLM-4.5-Air 106,852,245,504;
+//         Qwen3-8B and Qwen3-235B as language models.
 TEST(HfConfig, MeansTheKnownNumberOfParametersOfMoreTypes) {
   struct Known {
     const char* text;
@@ -308,7 +309,8 @@ TEST(HfConfig, HonoursNormsAndBiasesOfAnUnknownType) {
   EXPECT_TRUE(model_of(without).biases);
 }
 
-// Null is not absent: mistral's class has 8 heads of keys where nothing is said, and as many as heads where null is.
+// Null is not absent: mistral's class has 8 heads of keys where nothing is said, and as many as heads where
+// null is.
 TEST(HfConfig, TakesNullHeadsOfKeysForAsManyAsHeads) {
   const std::string null =
       changed(sample("llama-3-8b"), "\"num_key_value_heads\": 8", "\"num_key_value_heads\": null");

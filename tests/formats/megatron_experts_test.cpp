@@ -55,8 +55,8 @@ TEST(MegatronImport, ReadsBothDeepSeekFiles) {
   EXPECT_EQ(fsdp.at("options.gradient_accumulation_fusion"), "false");
 }
 
-// Megatron-DeepSpeed's example of 1.3 billion parameters and 128 experts, published as 52 billion: experts in every
-// second layer, one of them a token.
+// Megatron-DeepSpeed's example of 1.3 billion parameters and 128 experts, published as 52 billion: experts in
+// every second layer, one of them a token.
 //   source  deepspeedai/Megatron-DeepSpeed, examples_deepspeed/MoE
 TEST(MegatronImport, ReadsExpertsOfMegatronDeepSpeed) {
   const std::string moe =

@@ -80,7 +80,8 @@ TEST(MegatronOptions, OfFp8MatterOnlyWithIt) {
   EXPECT_THAT(without.messages, Not(Contains(HasSubstr("fp8"))));
 }
 
-// Unknown names that say by a word that the model is another: never passed over. How a kernel is made is a warning.
+// Unknown names that say by a word that the model is another: never passed over. How a kernel is made is a
+// warning.
 TEST(MegatronOptions, ThatChangeTheModelByTheirNamesAreRefused) {
   for (const char* option :
        {"--multi-head-latent-attention", "--first-k-dense-replace 3", "--moe-intermediate-size 32",

@@ -127,8 +127,8 @@ TEST(HeadActivation, IsFourBytesPerLogitAndHiddenElement) {
   EXPECT_EQ(head_activation(zoo::gpt_22b(), shard), Bytes(4 * 8192 * (6144 + 51200) / 8));
 }
 
-// fp32 logits of Llama-3 8B: 4 202 692 608 bytes, and half as much again for the 16-bit logits while the loss is
-// computed, and for their gradient later: not both, as peaks of Megatron-LM's own tests show.
+// fp32 logits of Llama-3 8B: 4 202 692 608 bytes, and half as much again for the 16-bit logits while the loss
+// is computed, and for their gradient later: not both, as peaks of Megatron-LM's own tests show.
 TEST(HeadTransient, AddsLogitsOrTheirGradientToTheSoftmax) {
   const Shard shard{.sequence = 8192};
   const Bytes fp32_logits(4'202'692'608);
@@ -322,8 +322,8 @@ TEST(ExpertLayer, GrowsWithTheImbalanceOfItsRank) {
   EXPECT_EQ(received_pairs(model, {.sequence = 4096}), 2 * 4096);
 }
 
-// Two ranks have both choices of all tokens at most, eight with an expert each one of them; where a token visits
-// every expert no rank is busier. The router's counts say the same as memory.
+// Two ranks have both choices of all tokens at most, eight with an expert each one of them; where a token
+// visits every expert no rank is busier. The router's counts say the same as memory.
 TEST(ExpertLayer, OfTheBusiestRankIsNeverMoreThanAllTokensWithItsExperts) {
   TransformerSpec model = zoo::mixtral_8x7b();
   model.experts->imbalance = 8;

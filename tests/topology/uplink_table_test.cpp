@@ -25,8 +25,8 @@ std::vector<DeviceId> on(std::initializer_list<int> nodes, int place = 0) {
   return gpus;
 }
 
-// Two rings of four nodes each, one over the even nodes and one over the odd ones. Expectations: each leaves a leaf
-// once with all that it hands on, whichever rank of the node it enters by.
+// Two rings of four nodes each, one over the even nodes and one over the odd ones. Expectations: each leaves
+// a leaf once with all that it hands on, whichever rank of the node it enters by.
 TEST(UplinkTable, CountsARingOnceForEachLeafThatItLeaves) {
   const Cluster cluster = tight_cluster(8);
   UplinkTable table;

@@ -20,8 +20,8 @@ namespace stagecraft {
 
 // Checks the files that the command will write, before its work.
 //
-//   throws UsageError where two options name one file, or one names a file that the command reads; ScenarioError
-//   where one may not be written.
+//   throws UsageError where two options name one file, or one names a file that the command reads;
+//   ScenarioError where one may not be written.
 void check_outputs(const Arguments& arguments);
 
 // Writes completely or not at all, by a temporary file and a rename. An existing file is only replaced with

@@ -77,7 +77,8 @@ TEST(NcclTests, TagsOfMpirunBlankLinesAndEmptyMessagesAreNoRows) {
   EXPECT_DOUBLE_EQ(run.rows[2].seconds, 0.15);
 }
 
-// Output of before 2022: no group, no root, an error in place of wrong results; of all-gather no operation either.
+// Output of before 2022: no group, no root, an error in place of wrong results; of all-gather no operation
+// either.
 TEST(NcclTests, TablesOfBefore2022AreRead) {
   const std::string ranks =
       "# nThread 1 nGpus 2 minBytes 8 maxBytes 1024 step: 2(factor)\n# Using devices\n"

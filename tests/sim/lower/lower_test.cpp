@@ -220,9 +220,9 @@ TEST(Lower, TheBreakdownAddsUpToTheIteration) {
   }
 }
 
-// System: GPipe on two ranks, three micro-batches, F 1, B 2, messages of 2. Expectations: rank 0's forwards end at 1,
-// 2, 3. Rank 1 has them at 3, 4, 5 where messages pass each other, and its backwards end at 8, 10, 12; in order it
-// has them at 3, 5, 7, and they end at 10, 12, 14. A message and a backward follow.
+// System: GPipe on two ranks, three micro-batches, F 1, B 2, messages of 2. Expectations: rank 0's forwards
+// end at 1, 2, 3. Rank 1 has them at 3, 4, 5 where messages pass each other, and its backwards end at 8, 10,
+// 12; in order it has them at 3, 5, 7, and they end at 10, 12, 14. A message and a backward follow.
 TEST(Lower, MessagesToOneRankGoInOrder) {
   const PipelineShape shape{.ranks = 2, .micro_batches = 3};
   const Schedule schedule = schedule_of("gpipe", shape);
@@ -253,7 +253,8 @@ TEST(Lower, MessagesOfSeveralStagesToOneRankGoInOrder) {
   EXPECT_EQ(messages_in_order(lower(schedule, prices, {.queued_messages = true})), 4 * 4);
 }
 
-// A rank in the middle sends forward and back. Rank 1 sends a second forward while its first gradient is on its way.
+// A rank in the middle sends forward and back. Rank 1 sends a second forward while its first gradient is on
+// its way.
 TEST(Lower, MessagesThroughOneNicGoInOrder) {
   const PipelineShape shape{.ranks = 3, .micro_batches = 6};
   const Schedule schedule = schedule_of("1f1b", shape);

@@ -140,8 +140,8 @@ TEST(FullyShard, KeepsItsRootAndTheBlocksOfItsGathers) {
 
 // Megatron-FSDP gathers ahead until half of 10^9 parameters are on their way: three layers of 218 million. What
 // no layer holds stays. Whole gradients are never more than without ZeRO, nor are weights.
-// SHARD_GRAD_OP reduces unit by unit, on however many ranks; others fill a bucket, which is larger on more ranks,
-// but with the shard never more than all gradients.
+// SHARD_GRAD_OP reduces unit by unit, on however many ranks; others fill a bucket, which is larger on more
+// ranks, but with the shard never more than all gradients.
 TEST(FullyShard, ReducesUnitsUnderZero2AsWell) {
   for (const int data : {64, 8192}) {
     Job job = zero(2, data);

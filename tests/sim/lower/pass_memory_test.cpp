@@ -119,8 +119,8 @@ TEST(PassMemory, OfBlockRecomputeKeepsTheOtherLayersWhole) {
             5 * boundary_activation(model, shard) + 7 * total(layer_tensors(model, shard)));
 }
 
-// They run backwards last, when the micro-batch has let go of the 7 whole ones: a layer that is made again takes
-// the room of one of these. With all but one recomputed there is room for one.
+// They run backwards last, when the micro-batch has let go of the 7 whole ones: a layer that is made again
+// takes the room of one of these. With all but one recomputed there is room for one.
 TEST(PassMemory, OfBlockRecomputeExpandsIntoTheRoomOfTheOtherLayers) {
   Shard shard{.sequence = 8192, .recompute = Recompute::kFull};
   const TransformerSpec model = zoo::llama3_8b();

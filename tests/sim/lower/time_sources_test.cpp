@@ -80,8 +80,8 @@ INSTANTIATE_TEST_SUITE_P(TimeSources, EveryOrder,
                            return name;
                          });
 
-// A message that takes no time is no task; one bucket more is one segment more; a word embedding for multi-token
-// prediction may be on another rank than the last.
+// A message that takes no time is no task; one bucket more is one segment more; a word embedding for
+// multi-token prediction may be on another rank than the last.
 TEST(PriceShape, TellsGraphsApart) {
   const PipelineShape shape{.ranks = 3, .micro_batches = 4};
   const IterationPrices prices = rich_prices(shape, 1);

@@ -170,7 +170,8 @@ TEST(PredictGoodput, TellsTheDiaryOfTheFirstRepeatWhenAsked) {
   EXPECT_TRUE(predict_goodput(with(failing(2))).timeline.empty());
 }
 
-// The trace's third node is lost after an hour. Of a job that is drawn from more servers nobody knows the names.
+// The trace's third node is lost after an hour. Of a job that is drawn from more servers nobody knows the
+// names.
 TEST(PredictGoodput, NamesTheNodesOfATraceInTheDiary) {
   FailureSpec spec = failing(0);
   TraceReplay replay;
@@ -230,8 +231,8 @@ TEST(PredictGoodput, KeepsSparesBesideTheJob) {
   EXPECT_GT(of_spares(1).fraction_of_ideal.mean, of_spares(0).fraction_of_ideal.mean);
 }
 
-// Over 40 days nodes of one failure a day at first have five. The interval is that of nodes that have as many from the
-// beginning.
+// Over 40 days nodes of one failure a day at first have five. The interval is that of nodes that have as many
+// from the beginning.
 TEST(PredictGoodput, MakesCheckpointsForWhatLemonsBecome) {
   FailureSpec spec = failing(1);
   spec.horizon = hours(960);
@@ -258,8 +259,9 @@ TEST(PredictGoodput, KeepsAsManySparesAsAreAwayAtOnceUnlessItIsTold) {
   EXPECT_GT(week.spares, 1);
 }
 
-// Ten failures a day of each node, away for 10 min each: 6.5 % of the time. Of six nodes more than two are away in
-// 0.5 % of it, of five more than one in 3.7 %. The advice says the same. Failures that take no node need no spare.
+// Ten failures a day of each node, away for 10 min each: 6.5 % of the time. Of six nodes more than two are
+// away in 0.5 % of it, of five more than one in 3.7 %. The advice says the same. Failures that take no node
+// need no spare.
 TEST(PredictGoodput, KeepsSparesForNodesThatAreAwayAndNotForFailures) {
   FailureSpec spec = failing(10);
   spec.processes[0].causes[0].severity = FailureSeverity::kNode;
@@ -406,7 +408,8 @@ TEST(PredictGoodput, SaysWhereWhoIsLeftLacksStates) {
   EXPECT_LE(shared.fraction_of_ideal.mean, whole.fraction_of_ideal.mean);
 }
 
-// Fabrics that hold so many nodes and no others: a torus, a full dragonfly, eight planes for nodes of eight NICs.
+// Fabrics that hold so many nodes and no others: a torus, a full dragonfly, eight planes for nodes of eight
+// NICs.
 TEST(PredictGoodput, TakesFabricsThatHoldNoOtherNumberOfNodes) {
   for (const char* fabric :
        {"{kind: torus, dims: [2, 2], link_bandwidth: 400 Gb/s}",
@@ -458,8 +461,8 @@ TEST(PredictGoodput, KeepsInStorageWhatMemoryLoses) {
   EXPECT_EQ(report.checkpoint.interval, *report.advice.interval);
 }
 
-// System: the same with a pool of no spares, whose repairs take 12 h: the second of a pair goes within them once in
-//         1 / (1 - e^(-0.25 / 2)) failures, of which there is one a day of training.
+// System: the same with a pool of no spares, whose repairs take 12 h: the second of a pair goes within them
+//         once in 1 / (1 - e^(-0.25 / 2)) failures, of which there is one a day of training.
 TEST(PredictGoodput, KeepsInStorageWhatMemoryLosesWhileThePoolIsEmpty) {
   FailureSpec spec = failing(0.25);
   spec.processes[0].causes[0].severity = FailureSeverity::kNode;
@@ -805,8 +808,8 @@ TEST(PredictGoodput, OobleckOfAlikePipelinesIsTheIterationOfAllOfThem) {
   }
 }
 
-// System: stages of 90, 3, 90, 3 ms. Four pipelines of one rank each do four micro-batches of 186 ms: nothing is
-//         beyond the equations, which fall short of the pipeline of four stages.
+// System: stages of 90, 3, 90, 3 ms. Four pipelines of one rank each do four micro-batches of 186 ms: nothing
+//         is beyond the equations, which fall short of the pipeline of four stages.
 TEST(PredictGoodput, OobleckChargesNoPipelineForAnother) {
   const GoodputReport report = predict_goodput(scenario_of(
       "stagecraft: 1\n"

@@ -196,9 +196,9 @@ TEST(Search, ProvesThatTwiceTheMemoryIsNotEnoughForNoBubble) {
   EXPECT_TRUE(search_schedule(request).optimal());
 }
 
-// System: 4 ranks, 12 micro-batches, two chunks, passes of a second, 16 activations. Expectations: on the loop only
-// interleaved-zb stays within the memory, 75 s; on the V there is zb-v, whose bubbles are filled: 72 s. A bound of
-// one placement is none of the other.
+// System: 4 ranks, 12 micro-batches, two chunks, passes of a second, 16 activations. Expectations: on the
+// loop only interleaved-zb stays within the memory, 75 s; on the V there is zb-v, whose bubbles are filled:
+// 72 s. A bound of one placement is none of the other.
 TEST(Search, ComparesWithTheNamedSchedulesAndTheBoundsOfAllPlacements) {
   for (const int limit : {3, 16}) {
     SearchRequest request{.shape = {.ranks = 4, .micro_batches = 12, .chunks = 2},

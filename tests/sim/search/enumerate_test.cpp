@@ -435,8 +435,8 @@ TEST(EnumeratePlans, CountsChoicesBeforeTheyAreMade) {
               HasSubstr("the space has more than 10,000 choices of schedules"));
 }
 
-// System: bf16 training, which fp16 gradients do not go with. Expectations: the plans of the other values, as if
-// it had not been listed, and the reason with its choice, of each of two schedules.
+// System: bf16 training, which fp16 gradients do not go with. Expectations: the plans of the other values, as
+// if it had not been listed, and the reason with its choice, of each of two schedules.
 TEST(EnumeratePlans, RefusesValuesThatMakeNoScenarioAndGoesOn) {
   const std::string dtypes = "training.gradient_dtype=";
   const SmallSpace some =
@@ -457,8 +457,8 @@ TEST(EnumeratePlans, RefusesValuesThatMakeNoScenarioAndGoesOn) {
   EXPECT_TRUE(legal.plans.refused.empty());
 }
 
-// System: 12 samples, which 8 replicas do not divide, so that a scenario without degrees has no plan. Expectations:
-// nothing is said of that beside a value that is none.
+// System: 12 samples, which 8 replicas do not divide, so that a scenario without degrees has no plan.
+// Expectations: nothing is said of that beside a value that is none.
 TEST(EnumeratePlans, BlamesNoDegreeThatVaries) {
   std::string yaml = small_gpt(kOnly3D);
   yaml.replace(yaml.find("global_batch_size: 16"), 21, "global_batch_size: 12");

@@ -71,8 +71,9 @@ TEST(SharedLinks, OfAJobAloneCostWhatTheClosedFormSaysAtAnyRateOfNvlink) {
 }
 
 // System: GPipe of four micro-batches on two nodes, F 1, B 2 ms, and messages of 10 ms over one NIC of 10 GB/s.
-// Expectations: they leave one after another, so the forwards of rank 1 end at 12, 22, 32, 42 ms. Its backwards end
-// at 44, 46, …, whose messages are there at 54, 64, 74, 84, and a backward follows. Shared links know the same order.
+// Expectations: they leave one after another, so the forwards of rank 1 end at 12, 22, 32, 42 ms. Its
+// backwards end at 44, 46, …, whose messages are there at 54, 64, 74, 84, and a backward follows. Shared
+// links know the same order.
 TEST(Messages, OfOneRankToAnotherFollowEachOther) {
   const Scenario scenario = scenario_of(
       "stagecraft: 1\n"
@@ -89,8 +90,8 @@ TEST(Messages, OfOneRankToAnotherFollowEachOther) {
   EXPECT_EQ(flow(scenario).iteration_time, 86ms);
 }
 
-// Four nodes with a NIC each: ranks in the middle send activations on and gradients back, which share it. That they also
-// receive both at once is known on shared links only: 18 % of zb-h1.
+// Four nodes with a NIC each: ranks in the middle send activations on and gradients back, which share it.
+// That they also receive both at once is known on shared links only: 18 % of zb-h1.
 TEST(Messages, ThroughOneNicTakeInTheClosedFormAboutWhatTheyTakeOnSharedLinks) {
   Scenario scenario = scenario_of(
       "stagecraft: 1\n"
@@ -110,9 +111,10 @@ TEST(Messages, ThroughOneNicTakeInTheClosedFormAboutWhatTheyTakeOnSharedLinks) {
   }
 }
 
-// System: four leaves of two nodes of one GPU, a stage of the pipeline below each; one NIC of 10 GB/s a node, and
-// where uplinks are oversubscribed by 2, 10 GB/s a leaf for the messages of two replicas: 100 MB take 20 ms in place
-// of 10. One micro-batch: F and B of 10 and 20 ms through four stages, and three messages each way.
+// System: four leaves of two nodes of one GPU, a stage of the pipeline below each; one NIC of 10 GB/s a node,
+// and where uplinks are oversubscribed by 2, 10 GB/s a leaf for the messages of two replicas: 100 MB take 20
+// ms in place of 10. One micro-batch: F and B of 10 and 20 ms through four stages, and three messages each
+// way.
 TEST(SharedLinks, OfALeafAreSharedByTheMessagesThatLeaveItInTheClosedFormAsWell) {
   Scenario scenario = scenario_of(
       "stagecraft: 1\n"
@@ -131,9 +133,9 @@ TEST(SharedLinks, OfALeafAreSharedByTheMessagesThatLeaveItInTheClosedFormAsWell)
   EXPECT_EQ(flow(scenario).iteration_time, 4 * 30ms + 6 * 20ms);
 }
 
-// System: the same leaves, and groups of four ranks: over every second node, and over the nodes at one place of each
-// leaf. Expectations: two rings leave a leaf, whose uplinks carry 10 GB/s; all-reduces of 400 MB take 120 ms at 5 GB/s
-// in place of 60.
+// System: the same leaves, and groups of four ranks: over every second node, and over the nodes at one place
+// of each leaf. Expectations: two rings leave a leaf, whose uplinks carry 10 GB/s; all-reduces of 400 MB take
+// 120 ms at 5 GB/s in place of 60.
 TEST(SharedLinks, OfALeafAreSharedByTheRingsThatLeaveItInTheClosedFormAsWell) {
   for (const char* order :
        {"[pipeline, tensor, context, expert, data]", "[tensor, context, expert, data, pipeline]"}) {
@@ -164,9 +166,9 @@ TEST(SharedLinks, OfALeafAreSharedByTheRingsThatLeaveItInTheClosedFormAsWell) {
   }
 }
 
-// System: two tensor ranks at one place of neighbouring nodes, so that rings of replicas lie on every second node; and
-// pairs of experts 4 nodes apart. Uplinks are oversubscribed by 4.
-// Expectations: 16 rings leave a leaf over 8 NICs' worth; all that a pair exchanges leaves one.
+// System: two tensor ranks at one place of neighbouring nodes, so that rings of replicas lie on every second
+// node; and pairs of experts 4 nodes apart. Uplinks are oversubscribed by 4. Expectations: 16 rings leave a
+// leaf over 8 NICs' worth; all that a pair exchanges leaves one.
 TEST(SharedLinks, OfALeafAreSharedByGroupsWhereverTheirMembersAre) {
   const auto job = [](const char* model, const char* parallelism, const char* oversubscription) {
     return scenario_of(
@@ -255,8 +257,9 @@ TEST(SharedLinks, ThatBackgroundTrafficAllButFillsAreRefused) {
 }
 
 // Nothing moves, so nothing meets.
-// System: 4 nodes of 4 GPUs, two of them to an NVLink domain of 450 GB/s. Expectations: traffic between the nodes
-// of a domain takes no NIC, and 440 GB/s of NVLink are plenty; what leaves the domain takes half of a NIC.
+// System: 4 nodes of 4 GPUs, two of them to an NVLink domain of 450 GB/s. Expectations: traffic between the
+// nodes of a domain takes no NIC, and 440 GB/s of NVLink are plenty; what leaves the domain takes half of a
+// NIC.
 TEST(SharedLinks, OfNodesOfOneNvlinkDomainAreNvlinks) {
   Scenario scenario = scenario_of(
       "stagecraft: 1\n"
@@ -301,9 +304,9 @@ TEST(Flow, OnAnIdleNetworkIsTheClosedFormWithoutOverlap) {
   }
 }
 
-// Contention only adds; a backward beside a reduction loses no more than one that is slower as a whole, but for the
-// nanosecond by which each of its pieces ends late, and for traffic of shards that outlasts the segment beside it
-// and goes on beside the next.
+// Contention only adds; a backward beside a reduction loses no more than one that is slower as a whole, but
+// for the nanosecond by which each of its pieces ends late, and for traffic of shards that outlasts the
+// segment beside it and goes on beside the next.
 TEST(Flow, IsNeverFasterThanTheClosedFormWithoutItsSlowdown) {
   for (const char* name : kShipped) {
     SCOPED_TRACE(name);
@@ -391,8 +394,8 @@ TEST(Flow, OfWhatAPassWaitsForFeelsLinksOfHalfTheirRate) {
 }
 
 // System: 16 layers over 16 tensor ranks of two nodes, whose GPUs wait for their hosts for half of the time.
-// Expectations: at a quarter of its rate traffic still fits in what they wait; at a 16th it takes longer than the host,
-// as with NICs of that rate (but for what weight gradients hide, as above).
+// Expectations: at a quarter of its rate traffic still fits in what they wait; at a 16th it takes longer than
+// the host, as with NICs of that rate (but for what weight gradients hide, as above).
 TEST(Flow, OfAPassThatWaitsForItsHostTakesLongerOnlyWhereItsTrafficDoes) {
   const auto with = [](const char* links) {
     return on_h100("{family: llama, layers: 16, hidden: 4096, heads: 32, ffn_hidden: 14336, vocab: 32000}",

@@ -84,8 +84,8 @@ TEST(MixedPrices, TheSmallestDeviceHasTheLeastRoomBesideItsContext) {
   EXPECT_EQ(memory_of(scenario).heaviest().peak(), peak);
 }
 
-// Swapping the groups swaps the stages that run on them, whose tensor ranks then meet over other NVLinks: no more
-// than that moves, whichever device comes first.
+// Swapping the groups swaps the stages that run on them, whose tensor ranks then meet over other NVLinks: no
+// more than that moves, whichever device comes first.
 TEST(MixedPrices, WhatIsOnTheHostIsPricedByAllDevices) {
   const auto offload = [](const std::string& nodes) {
     return simulate_in_full(on(nodes, "offload: {activations: 1, optimizer: 0.5}\n")).prices.offload;

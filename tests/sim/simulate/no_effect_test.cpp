@@ -183,8 +183,8 @@ TEST(Offload, OfASmallShareThatMakesMastersWholeIsNamed) {
   EXPECT_EQ(code("0.25"), "");
 }
 
-// What software does under ZeRO beside sharing it does with one replica, too: Megatron-Core keeps weights in fp8,
-// DeepSpeed joins gradients for the step.
+// What software does under ZeRO beside sharing it does with one replica, too: Megatron-Core keeps weights in
+// fp8, DeepSpeed joins gradients for the step.
 TEST(Zero, OfOneReplicaHasNoEffectButWhereItChoosesOtherCode) {
   const auto code = [](std::vector<std::string> more) {
     std::vector<std::string> all{"cluster.node=dgx-h100", "cluster.nodes=1", "parallelism.tensor=8",

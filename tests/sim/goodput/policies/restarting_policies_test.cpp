@@ -234,8 +234,8 @@ TEST(Elastic, AnArrivalInTheStallDoesNotEndIt) {
   EXPECT_EQ(in_seconds(account, Bucket::kReconfigure), 4 + 4);
 }
 
-// It reloads for 1 s after the stall, not while nobody knows: at 32. Three replicas to 41, rejoined at 45; steps of
-// four end at 55 and 65.
+// It reloads for 1 s after the stall, not while nobody knows: at 32. Three replicas to 41, rejoined at 45;
+// steps of four end at 55 and 65.
 TEST(Elastic, AReloadShorterThanTheDetectionIsMadeAfterTheStall) {
   ElasticSpec spec = elastic();
   spec.reload = seconds(1);
