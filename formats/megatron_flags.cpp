@@ -28,6 +28,8 @@ constexpr std::string_view kLauncher = "launcher";
 constexpr std::string_view kPositions = "positions";
 constexpr std::string_view kRouting = "which expert a token visits";
 constexpr std::string_view kDerived = "what Megatron-LM derived";
+constexpr std::string_view kScales = "scales of embeddings, residuals and logits";
+constexpr std::string_view kGated = "how a gated activation is laid out and bounded";
 constexpr std::string_view kUnfusedOnly = "of unfused attention";
 constexpr std::string_view kHousekeeping = "housekeeping of the process";
 constexpr std::string_view kDeepSpeed = "of DeepSpeed", kDeepSpeedOff = "of DeepSpeed, which is off";
@@ -229,6 +231,15 @@ constexpr MegatronFlag kFlags[] = {
     {"attention_output_gate", kNotModelled,
      "a gate on attention's output: its weights and product are left out"},
     {"embed_layernorm", kNotModelled, "a norm behind the embedding"},
+    {"qk_l2_norm", kNotModelled, "norms of queries and keys without weights"},
+    {"mtp_detach_heads", kNotModelled, "gradients of the extra heads end before the layers"},
+    {"memory_efficient_layer_norm", kNotModelled, "norms keep their outputs, not their inputs"},
+    {"mlp_chunks_for_training", kNotModelled, "the MLP takes the sequence in chunks", "1"},
+    {"output_layer_slice_num", kNotModelled, "the head in slices", "1"},
+    {"moe_experts_pipeline_degree", kNotModelled, "experts work in parts beside their exchange", "1",
+     kExperts},
+    {"use_mok_megakernel", kNotModelled, "exchanges and experts are one kernel"},
+    {"mok_*", kAside, "of use_mok_megakernel"},
     {"add_position_embedding", kAside, kPositions},
     {"distribute_saved_activations", kNotModelled, "checkpointed activations are shared by the tensor ranks"},
     {"partition_activations", kNotModelled, "checkpointed activations are shared by the tensor ranks"},
@@ -293,7 +304,12 @@ constexpr MegatronFlag kFlags[] = {
     {"use_legacy_models", kNotModelled, "the code before Megatron Core"},
     {"moe_grouped_gemm", kAside, "always grouped here"},
     {"moe_use_legacy_grouped_gemm", kAside, "always grouped here"},
+    {"moe_single_grouped_*", kAside, "always grouped here"},
+    {"moe_mlp_glu_interleave_size", kAside, kGated},
+    {"moe_shared_expert_glu_interleave_size", kAside, kGated},
     {"moe_router_padding_for_fp8", kAside, kRouting},
+    {"moe_n_hash_layers", kAside, kRouting},
+    {"actual_vocab_size", kAside, "of moe_n_hash_layers"},
     {"moe_router_force_load_balancing", kAside, "experts.imbalance is 1 unless given"},
     {"moe_deepep_num_sms", kAside, "of the flexible dispatcher"},
     {"moe_router_load_balancing_type", kAside, kRouting},
@@ -359,6 +375,12 @@ constexpr MegatronFlag kFlags[] = {
     {"weight_decay*", kAside, kLearning},
     {"adam_*", kAside, kLearning},
     {"sgd_momentum", kAside, kLearning},
+    {"scale_emb", kAside, kScales},
+    {"scale_depth", kAside, kScales},
+    {"dim_model_base", kAside, kScales},
+    {"skip_bias_add", kAside, "where a bias is added"},
+    {"use_mup", kAside, kLearning},
+    {"mup_*", kAside, kLearning},
     {"clip_grad", kAside, kLearning},
     {"loss_scale*", kAside, kLearning},
     {"initial_loss_scale", kAside, kLearning},
@@ -381,6 +403,8 @@ constexpr MegatronFlag kFlags[] = {
     {"norm_epsilon", kAside, kLearning},
     {"apply_residual_connection_post_layernorm", kAside, "where the residual is taken"},
     {"openai_gelu", kAside, "which GELU"},
+    {"glu_linear_offset", kAside, kGated},
+    {"activation_func_clamp_value", kAside, kGated},
     {"onnx_safe", kAside, kHousekeeping},
     {"mscale*", kAside, kPositions},
     {"rotary_*", kAside, kPositions},
@@ -475,6 +499,7 @@ constexpr MegatronFlag kFlags[] = {
     {"rl_*", kAside, kEvaluation},
     {"grpo_*", kAside, kEvaluation},
     {"inference_*", kAside, kEvaluation},
+    {"mlp_chunks_for_prefill", kAside, kEvaluation},
     {"mask_*", kAside, kEvaluation},
     {"short_seq_prob", kAside, kEvaluation},
     {"query_in_block_prob", kAside, kEvaluation},
@@ -619,13 +644,16 @@ const MegatronFlag* find_megatron_flag(std::string_view name) {
 }
 
 bool names_a_shape(std::string_view name) {
-  constexpr std::string_view kShape[] = {
-      "head", "heads",   "expert",    "experts", "layer", "layers",       "vocab",  "window", "latent",
-      "norm", "rmsnorm", "glu",       "swiglu",  "geglu", "intermediate", "hidden", "ffn",    "mlp",
-      "kv",   "lora",    "layernorm", "tie",     "dense", "bias",         "dim",    "depth"};
+  constexpr std::string_view kShape[] = {"head",    "heads",  "expert",  "experts",  "layer",        "layers",
+                                         "vocab",   "window", "windows", "kvstates", "latent",       "norm",
+                                         "rmsnorm", "glu",    "swiglu",  "geglu",    "intermediate", "hidden",
+                                         "ffn",     "mlp",    "kv",      "lora",     "layernorm",    "tie",
+                                         "dense",   "bias",   "dim",     "depth"};
   constexpr std::string_view kHow[] = {
-      "fused",      "fusion", "recompute", "overlap", "comm", "init", "lr",   "log",  "swap", "offload",
-      "checkpoint", "ckpt",   "eps",       "epsilon", "grad", "load", "save", "data", "async"};
+      "fused",   "fusion",     "recompute", "remat", "overlap", "comm",     "nccl",     "alltoall", "gemm",
+      "init",    "lr",         "wd",        "decay", "loss",    "dropout",  "log",      "trace",    "swap",
+      "offload", "checkpoint", "ckpt",      "eps",   "epsilon", "offset",   "centered", "fp32",     "grad",
+      "param",   "load",       "save",      "data",  "async",   "inference"};
   bool shape = false;
   for (const std::string_view word : split(name, '_')) {
     if (contains(kHow, word)) return false;

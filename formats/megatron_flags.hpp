@@ -34,7 +34,7 @@ struct MegatronFlag {
 [[nodiscard]] const MegatronFlag* find_megatron_flag(std::string_view name);
 [[nodiscard]] std::span<const MegatronFlag> megatron_flags();
 // Does a name that no row knows say that it changes the model? It has a word of layers, heads, experts, norms
-// or the vocabulary, and none of how they are computed (fused, recompute, overlap), kept or logged.
+// or the vocabulary, and none of how they are computed (fused, recompute, overlap), learned, kept or logged.
 [[nodiscard]] bool names_a_shape(std::string_view name);
 // torchrun's and srun's, not Megatron-LM's.
 [[nodiscard]] bool is_of_launcher(const MegatronFlag& flag);

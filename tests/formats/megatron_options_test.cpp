@@ -80,18 +80,51 @@ TEST(MegatronOptions, OfFp8MatterOnlyWithIt) {
   EXPECT_THAT(without.messages, Not(Contains(HasSubstr("fp8"))));
 }
 
-// Unknown names that say by a word that the model is another: never passed over. How a kernel is made is a
-// warning.
+// Unknown names that say by a word that the model is another: never passed over.
 TEST(MegatronOptions, ThatChangeTheModelByTheirNamesAreRefused) {
   for (const char* option :
        {"--multi-head-latent-attention", "--first-k-dense-replace 3", "--moe-intermediate-size 32",
         "--qk-nope-head-dim 16", "--use_rms_norm", "--glu-activation swiglu", "--no_tie_embed_logits",
         "--window-attn-skip-freq 2", "--extra-vocab-size 3", "--n-shared-experts 1", "--noop-layers 2",
         "--ds-sequence-parallel-size 2", "--context-parallel-algo ulysses_cp_algo", "--squared-relu",
-        "--quick-geglu"})
+        "--quick-geglu", "--swa-windows 128", "--share-kvstates"})
     EXPECT_FALSE(import_text(job(std::string("--num-experts 8 ") + option)).fragment.has_value()) << option;
-  for (const char* option : {"--use-fused-rmsnorm", "--use-fused-swiglu", "--moe-permutation-async-comm",
-                             "--ds-sequence-parallel-size 1", "--kill-switch-path x", "--norm-topk-prob"})
+}
+
+// A word of layers, heads or experts in a name that says nothing of their number and width.
+TEST(MegatronOptions, OfHowLayersAreComputedAndLearnedAreNotRefused) {
+  for (const char* option : {"--use-fused-rmsnorm",
+                             "--use-fused-swiglu",
+                             "--moe-permutation-async-comm",
+                             "--ds-sequence-parallel-size 1",
+                             "--kill-switch-path x",
+                             "--norm-topk-prob",
+                             "--apply-wd-to-qk-layernorm",
+                             "--mup-base-hidden-size 64",
+                             "--mtp-detach-heads",
+                             "--qk-l2-norm",
+                             "--glu-linear-offset 1.0",
+                             "--scale-depth 1.4",
+                             "--dim-model-base 256",
+                             "--skip-bias-add",
+                             "--moe-experts-pipeline-degree 2",
+                             "--kv-head-repeat-before-uly-alltoall",
+                             "--input-layernorm-in-fp32",
+                             "--zero-centered-rmsnorm",
+                             "--use-grouped-gemm-for-dense-mlp",
+                             "--moe-mlp-glu-interleave-size 32",
+                             "--moe-single-grouped-bias",
+                             "--moe-n-hash-layers 3",
+                             "--moe-routing-trace-capture-hidden-states",
+                             "--no-use-layer-wise-param-layout",
+                             "--gtp-expert-remat-nccl-ub",
+                             "--use-inference-optimized-layers",
+                             "--mlp-chunks-for-prefill 2",
+                             "--expert-dropout 0.1",
+                             "--retro-encoder-hidden-dropout 0.1",
+                             "--biencoder-projection-dim 0",
+                             "--head-lr-mult 1.0",
+                             "--dino-norm-last-layer"})
     EXPECT_TRUE(import_text(job(std::string("--num-experts 8 ") + option)).fragment.has_value()) << option;
 }
 
