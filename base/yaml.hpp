@@ -63,6 +63,10 @@ inline constexpr int kMaxYamlDepth = 64;
 // only.
 [[nodiscard]] std::optional<YamlNode> parse_yaml(std::string_view text, const std::string& name,
                                                  Diagnostics& diagnostics);
+// The same, but a tree in which keys are given twice or values have tags is returned beside their errors, so that
+// its reader can say what else is wrong.
+[[nodiscard]] std::optional<YamlNode> parse_flawed_yaml(std::string_view text, const std::string& name,
+                                                        Diagnostics& diagnostics);
 // Parses a file; "-" reads standard input. A file that is missing, unreadable, too large or a directory gives
 // a located message and nullopt.
 [[nodiscard]] std::optional<YamlNode> load_yaml_file(const std::filesystem::path& file,

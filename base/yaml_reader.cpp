@@ -137,6 +137,8 @@ class TreeBuilder : public YAML::EventHandler {
   // nullopt for a text without any document.
   [[nodiscard]] std::optional<YamlNode> take() { return std::move(root_); }
   [[nodiscard]] bool ok() const { return mistakes_ == 0; }
+  // Is all there that the text says, but for what it says again? Without what a merge key brings it is not.
+  [[nodiscard]] bool is_whole() const { return !merges_; }
 
   void report_syntax(const YAML::Exception& error);
 
@@ -204,7 +206,7 @@ class TreeBuilder : public YAML::EventHandler {
   const std::string& name_;
   Diagnostics& diagnostics_;
   std::size_t mistakes_ = 0;
-  bool started_ = false;
+  bool started_ = false, merges_ = false;
   std::optional<YamlNode> root_;
   std::vector<Frame> open_;
   std::map<YAML::anchor_t, Anchored> anchors_;
@@ -295,7 +297,7 @@ void TreeBuilder::take_key(const SourceLocation& where, const std::string& key) 
   frame.pending = YamlEntry{.key = key, .where = where};
   frame.drop = false;
   if (key == "<<") {
-    frame.drop = true;
+    frame.drop = merges_ = true;
     report({.code = "merge-key",
             .where = where,
             .path = parent,
@@ -458,16 +460,8 @@ std::optional<YamlNode> read_as_json(const YAML::Exception& error, std::string_v
   return parse_json(text, name, ignored);
 }
 
-}  // namespace
-
-Diagnostic detail::yaml_too_large(const std::string& name) {
-  return {.code = "file-too-large",
-          .where = {.file = name},
-          .message = fmt::format("is larger than {} MiB", kMaxYamlFileBytes >> 20),
-          .hint = "scenarios and profiles have kilobytes; is this the right file?"};
-}
-
-std::optional<YamlNode> parse_yaml(std::string_view text, const std::string& name, Diagnostics& diagnostics) {
+std::optional<YamlNode> parse(std::string_view text, const std::string& name, bool flawed_too,
+                              Diagnostics& diagnostics) {
   if (text.size() > kMaxYamlFileBytes) {
     diagnostics.error(detail::yaml_too_large(name));
     return std::nullopt;
@@ -499,7 +493,25 @@ std::optional<YamlNode> parse_yaml(std::string_view text, const std::string& nam
                        .message = "the file is empty",
                        .hint = {}});
   }
-  return builder.ok() ? std::move(root) : std::nullopt;
+  return builder.ok() || (flawed_too && builder.is_whole()) ? std::move(root) : std::nullopt;
+}
+
+}  // namespace
+
+Diagnostic detail::yaml_too_large(const std::string& name) {
+  return {.code = "file-too-large",
+          .where = {.file = name},
+          .message = fmt::format("is larger than {} MiB", kMaxYamlFileBytes >> 20),
+          .hint = "scenarios and profiles have kilobytes; is this the right file?"};
+}
+
+std::optional<YamlNode> parse_yaml(std::string_view text, const std::string& name, Diagnostics& diagnostics) {
+  return parse(text, name, false, diagnostics);
+}
+
+std::optional<YamlNode> parse_flawed_yaml(std::string_view text, const std::string& name,
+                                          Diagnostics& diagnostics) {
+  return parse(text, name, true, diagnostics);
 }
 
 }  // namespace stagecraft

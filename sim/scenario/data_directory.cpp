@@ -60,8 +60,8 @@ Diagnostic DataDirectory::missing(std::string_view who) {
 
 std::optional<YamlNode> DataDirectory::load(const fs::path& file, Diagnostics& diagnostics) const {
   const auto given = texts.find(file.string());
-  return given == texts.end() ? load_yaml_file(file, diagnostics)
-                              : parse_yaml(given->second, place_name(file), diagnostics);
+  const auto text = given == texts.end() ? load_text_file(file, diagnostics) : std::optional(given->second);
+  return text ? parse_flawed_yaml(*text, place_name(file), diagnostics) : std::nullopt;
 }
 
 std::vector<std::string> DataDirectory::names(const std::string& folder) const {

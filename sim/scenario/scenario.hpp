@@ -132,7 +132,7 @@ struct DataDirectory {
   [[nodiscard]] static Diagnostic missing(std::string_view who);
   // Stems of the YAML files in `folder` ("scenarios/models"), sorted.
   [[nodiscard]] std::vector<std::string> names(const std::string& folder) const;
-  // The text of this name; else the file, as load_yaml_file has it.
+  // The text of this name, else of the file, as parse_flawed_yaml has it.
   [[nodiscard]] std::optional<YamlNode> load(const std::filesystem::path& file,
                                              Diagnostics& diagnostics) const;
 };

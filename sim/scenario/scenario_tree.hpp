@@ -21,7 +21,7 @@ struct ScenarioTree {
 };
 // Does it look like the file of a sweep (docs/sweeps.md), in place of a scenario's?
 [[nodiscard]] bool looks_like_sweep(const YamlNode& root);
-// `word` is resolved by find_scenario(). Reports mistakes.
+// `word` is resolved by find_scenario(). Reports mistakes; beside some there is a tree (parse_flawed_yaml).
 [[nodiscard]] std::optional<ScenarioTree> load_tree(const std::filesystem::path& word, Library& library,
                                                     Diagnostics& diagnostics);
 // A value for a path, as of --set, from a file of its own.

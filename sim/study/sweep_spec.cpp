@@ -381,6 +381,7 @@ std::vector<std::string> SweepSpec::paths() const {
 
 std::optional<SweepSpec> load_sweep(const std::filesystem::path& file, std::span<const std::string> overrides,
                                     Library& library, Diagnostics& diagnostics) {
+  const ErrorWatch watch(diagnostics);
   const std::optional<YamlNode> root = library.data().load(file, diagnostics);
   if (!root) return std::nullopt;
   if (root->find("vary") == nullptr && root->find("base") == nullptr && root->find("model") != nullptr) {
@@ -390,7 +391,8 @@ std::optional<SweepSpec> load_sweep(const std::filesystem::path& file, std::span
                        .hint = "a sweep has base: SCENARIO.yaml and vary: {path.to.key: [value, value]}"});
     return std::nullopt;
   }
-  return SweepReader(*root, file, library, diagnostics).read(overrides);
+  auto spec = SweepReader(*root, file, library, diagnostics).read(overrides);
+  return watch.clean() ? std::move(spec) : std::nullopt;
 }
 
 }  // namespace stagecraft

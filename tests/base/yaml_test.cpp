@@ -113,6 +113,19 @@ TEST(Yaml, RefusesAnAliasInsideItsOwnValue) {
   EXPECT_EQ(mistake_in("a: &a [*a]\n"), "alias-loop");
 }
 
+// The first of two values stays, and a value without its tag; what a merge key would bring is not there.
+TEST(Yaml, KeepsAFlawedTreeForWhatElseIsWrongInIt) {
+  Diagnostics diagnostics;
+  const auto tree = parse_flawed_yaml("a: 1\na: 2\nb: !half 3\n", "t.yaml", diagnostics);
+  ASSERT_TRUE(tree.has_value());
+  EXPECT_EQ(tree->find("a")->text, "1");
+  EXPECT_EQ(tree->find("b")->text, "3");
+  EXPECT_EQ(diagnostics.items().size(), 2u);
+  EXPECT_FALSE(parse_yaml("a: 1\na: 2\n", "t.yaml", diagnostics).has_value());
+  EXPECT_FALSE(parse_flawed_yaml("x: &x {a: 1}\n<<: *x\n", "t.yaml", diagnostics).has_value());
+  EXPECT_FALSE(parse_flawed_yaml("a: [1\n", "t.yaml", diagnostics).has_value());
+}
+
 TEST(Yaml, NestsAsDeepAsTheLimitAndNoDeeper) {
   const auto lists = [](int depth) { return repeated("[", depth) + repeated("]", depth); };
   EXPECT_EQ(mistake_in(lists(kMaxYamlDepth)), "");
