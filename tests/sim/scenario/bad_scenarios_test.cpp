@@ -26,7 +26,7 @@ const fs::path kFolder = kRoot / "tests/sim/scenario/bad";
 std::string messages_of(const std::string& name) {
   Diagnostics diagnostics;
   const std::string file = name + ".yaml";
-  if (const auto root = parse_yaml(content_of(kFolder / file), file, diagnostics)) {
+  if (const auto root = parse_flawed_yaml(content_of(kFolder / file), file, diagnostics)) {
     const auto scenario = read_scenario(*root, file, kFolder, {.root = kRoot}, diagnostics);
     if (scenario) {
       (void)resolve({.model = scenario->model,
