@@ -39,8 +39,7 @@ std::optional<std::string> word_on_idle_uplinks(const Scenario& scenario, const 
   if (times_of(price(scenario, &wide, pricing_request(scenario, plan))) != times_of(prices))
     return std::nullopt;
   return "cluster.fabric.oversubscription: had no effect: neither the groups of one kind nor the messages "
-         "between "
-         "two stages fill the uplinks of a leaf; network: flow knows what else meets there";
+         "between two stages fill the uplinks of a leaf; network: flow knows what else meets there";
 }
 
 }  // namespace stagecraft

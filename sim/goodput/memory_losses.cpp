@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <utility>
 #include <variant>
-#include <vector>
 
 #include "base/check.hpp"
 #include "sim/goodput/closed_forms.hpp"
