@@ -2,9 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <optional>
 #include <ostream>
-#include <utility>
 
 #include "base/json.hpp"
 #include "base/text.hpp"
