@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/launcher_prefix.hpp"
 #include "base/text.hpp"
 #include "base/utf8.hpp"
 #include "base/yaml.hpp"
@@ -46,30 +47,6 @@ std::string canonical_option(std::string_view written) {
 }
 
 // ---- The dump ----
-
-// "0: ", "[1,0]<stdout>:", "[2026-01-02 03:04:05] ", "12:": what launchers put before a line.
-std::string_view without_prefix(std::string_view line) {
-  for (bool again = true; again;) {
-    again = false;
-    const std::string_view text = without_blanks(line);
-    if (text.starts_with('[')) {
-      const std::size_t close = text.find(']');
-      if (close == std::string_view::npos) return line;
-      std::size_t end = close + 1;
-      if (const std::size_t tag = text.find(">:", close);
-          tag != std::string_view::npos && text[close + 1] == '<')
-        end = tag + 2;
-      line = text.substr(end);
-      if (line.starts_with(':')) line.remove_prefix(1);
-      again = true;
-    } else if (const std::size_t digits = text.find_first_not_of("0123456789");
-               digits != std::string_view::npos && digits > 0 && text[digits] == ':') {
-      line = text.substr(digits + 1);
-      again = true;
-    }
-  }
-  return line;
-}
 
 // ['core_attn', 'mlp'] and [0, 1, 1]: the items; nullopt for what is no flat list.
 std::optional<std::vector<std::string>> list_items(std::string_view text) {
@@ -150,7 +127,7 @@ class DumpReader {
       } else if (inside && line.find(kDumpEnd) != std::string_view::npos) {
         inside = false;
       } else if (inside) {
-        if (auto argument = dump_argument(without_prefix(line), {name_, number, 0}))
+        if (auto argument = dump_argument(without_launcher_prefix(line), {name_, number, 0}))
           take(std::move(*argument));
       } else if (auto iteration = iteration_of(line)) {
         iteration->run = run_;

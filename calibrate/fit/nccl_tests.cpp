@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "base/launcher_prefix.hpp"
 #include "base/text.hpp"
 #include "base/utf8.hpp"
 #include "base/yaml.hpp"
@@ -28,19 +29,6 @@ std::vector<std::string> words_of(std::string_view line) {
   return words;
 }
 
-// `mpirun --tag-output` puts "[1,0]<stdout>:" before every line, `srun --label` the task's number, " 0: ".
-std::string_view without_tag(std::string_view line) {
-  const std::size_t end = line.find(">:");
-  if (line.starts_with('[') && end != std::string_view::npos && line.find('<') < end)
-    line.remove_prefix(end + 2);
-  const std::size_t task = std::min(line.find_first_not_of(' '), line.size());
-  const std::size_t behind = line.find_first_not_of("0123456789", task);
-  if (behind != std::string_view::npos && behind > task && line[behind] == ':')
-    line.remove_prefix(behind + 1);
-  if (line.ends_with('\r')) line.remove_suffix(1);
-  return line;
-}
-
 // Positions in a row: of the time out of place, and of the wrong results of both halves. Before 2022 there
 // was no column `root`, and of some collectives none of the operation.
 struct Columns {
@@ -57,7 +45,7 @@ class TextReader {
     while (!text.empty() && !second_run_) {
       const std::size_t end = text.find('\n');
       ++line_;
-      read_line(without_tag(text.substr(0, end)));
+      read_line(trimmed(without_launcher_prefix(text.substr(0, end)), "\r"));
       if (end == std::string_view::npos) break;
       text.remove_prefix(end + 1);
     }
