@@ -113,6 +113,15 @@ std::string host_line(const Report& report) {
                           report.graphs_may_help ? " or options.cuda_graphs" : ""));
 }
 
+// Software decides much and is seldom named, so it is said where it was taken from the profile.
+std::string software_line(const Report& report) {
+  if (report.software.empty()) return "";
+  const bool assumed = std::ranges::any_of(
+      report.assumptions, [](const std::string& line) { return line.starts_with("options.software:"); });
+  return headed_line("software",
+                     report.software + (assumed ? ", assumed: options.software is not given" : ""));
+}
+
 std::string provenance_line(const Report& report) {
   std::vector<std::pair<std::string_view, double>> shares;
   for (std::size_t i = 0; i < report.provenance.size(); ++i)
@@ -190,7 +199,7 @@ std::string render_text(const Report& report, bool verbose) {
   out += provenance_line(report);
   out += shapes_line(report.shapes);
   if (!report.profile.empty()) out += headed_line("profile", report.profile);
-  if (!report.software.empty()) out += headed_line("software", report.software);
+  out += software_line(report);
   for (const std::string& warning : report.warnings)
     out += wrapped_lines(&warning == &report.warnings.front() ? "notes" : "", warning);
   if (verbose) out += verbose_lines(report);

@@ -94,6 +94,17 @@ TEST(RenderText, SaysWhereGpusWaitForTheirHost) {
             std::string::npos);
 }
 
+TEST(RenderText, SaysWhetherItsSoftwareIsAssumed) {
+  Report report = made_by_hand();
+  report.software = "megatron-core";
+  report.assumptions = {"schedule: 1f1b"};
+  EXPECT_NE(render_text(report, false).find("software         megatron-core\n"), std::string::npos);
+  report.assumptions.push_back("options.software: megatron-core");
+  EXPECT_NE(render_text(report, false)
+                .find("software         megatron-core, assumed: options.software is not given\n"),
+            std::string::npos);
+}
+
 TEST(RenderJson, SaysWhatTheReportSays) {
   const std::string text = render_json(made_by_hand());
   EXPECT_EQ(text.find('\n'), std::string::npos);
