@@ -249,9 +249,8 @@ std::int64_t exchange_buffers(const TransformerSpec& model, const Shard& shard) 
   return copies * (dispatched_row_bytes(model, shard) + back);
 }
 
-Bytes without_selective_recompute(const TransformerSpec& model, Shard shard, LayerKind kind) {
-  shard.recompute = Recompute::kNone;
-  return total(layer_tensors(model, shard, kind));
+void keep_block(SavedTensors& tensors, const TransformerSpec& model, const Shard& shard, LayerKind kind) {
+  kind == LayerKind::kDense ? keep_feed_forward(tensors, model, shard) : keep_experts(tensors, model, shard);
 }
 
 // Output and input widths of a layer's GEMMs on one rank.
@@ -332,11 +331,7 @@ SavedTensors layer_tensors(const TransformerSpec& model, const Shard& shard, Lay
   SC_CHECK(kind == LayerKind::kDense || model.experts, "a layer with experts is of a model with experts");
   SavedTensors tensors;
   keep_attention(tensors, model, shard);
-  if (kind == LayerKind::kDense) {
-    keep_feed_forward(tensors, model, shard);
-  } else {
-    keep_experts(tensors, model, shard);
-  }
+  keep_block(tensors, model, shard, kind);
   return tensors;
 }
 
@@ -423,11 +418,12 @@ LayerTransient layer_transient(const TransformerSpec& model, const Shard& shard,
   std::int64_t core = sizes.query() + sizes.key() + sizes.value() + sizes.output() + ring.backward;
   if (shard.attention == Attention::kUnfused) {
     // Forward: the scores before the softmax, and the buffer that the GEMM adds them to (Megatron-LM's
-    // baddbmm). Backward: that buffer, and the gradients of softmax and dropout. A ring runs block by block.
+    // baddbmm). Backward: the gradients of dropout's output and input; softmax's takes the place of the latter
+    // (megatron/fused_kernels/scaled_masked_softmax_cuda.cu). A ring runs block by block.
     const bool by_blocks = shard.context_exchange == ContextExchange::kRing;
     const std::int64_t scores = sizes.element() * sizes.scores() / (by_blocks ? shard.context : 1);
     forward = std::max(forward, 2 * scores);
-    core = std::max(core, 3 * scores);
+    core = std::max(core, 2 * scores);
   }
   std::int64_t block = sizes.up();
   if (kind == LayerKind::kExperts) {
@@ -437,11 +433,16 @@ LayerTransient layer_transient(const TransformerSpec& model, const Shard& shard,
     block = exchanges + row * expert_widths(model, shard.weight_split()).up;
   }
   const std::int64_t gathered = gathers ? sizes.gathered() : 0;
-  const std::int64_t backward = sizes.residual() + gathered + std::max(core, block);
-  const Bytes whole = without_selective_recompute(model, shard, kind);
+  const Bytes both(sizes.residual() + gathered);
+  Shard nothing_again = shard;
+  nothing_again.recompute = Recompute::kNone;
+  SavedTensors of_block;  // gone when attention's core runs
+  keep_block(of_block, model, nothing_again, kind);
   return {.forward = Bytes(forward + gathered),
-          .backward = Bytes(backward),
-          .recomputed = whole - total(layer_tensors(model, shard, kind))};
+          .backward = both + std::max(Bytes(core) - total(of_block), Bytes(block)),
+          .input_gradients = both + Bytes(std::max(core, block)),
+          .recomputed =
+              total(layer_tensors(model, nothing_again, kind)) - total(layer_tensors(model, shard, kind))};
 }
 
 Bytes weight_gradient_transient(const TransformerSpec& model, const Shard& shard, LayerKind kind) {

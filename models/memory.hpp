@@ -97,9 +97,11 @@ struct HeadTransient {
 
 // Transient memory of a layer while it runs, besides its saved tensors.
 struct LayerTransient {
-  Bytes forward;     // gathered input, scores, messages of the context ring, expert exchanges
-  Bytes backward;    // the same, and the gradients in progress: at most those of one GEMM and of the residual
-  Bytes recomputed;  // tensors that selective recompute restores for the backward
+  Bytes forward;   // gathered input, scores, messages of the context ring, expert exchanges
+  Bytes backward;  // the same, and the gradients in progress: at most those of one GEMM and of the residual,
+                   // or those of attention's core less what the feed-forward block has let go of
+  Bytes input_gradients;  // the same where weight gradients come later: the block lets go of nothing
+  Bytes recomputed;       // tensors that selective recompute restores for the backward
 };
 [[nodiscard]] LayerTransient layer_transient(const TransformerSpec& model, const Shard& shard,
                                              LayerKind kind = LayerKind::kDense);

@@ -238,8 +238,9 @@ class StageSum {
   // of `gone` bytes of its micro-batch.
   SavedTensors backward_of(const LayerCount& count, Bytes again, Bytes gone, Half half) const {
     const Bytes room = std::max(gone, Bytes(0));
-    const Bytes working = std::max(count.running.backward - room, Bytes(0));
-    const Bytes rest = room - (count.running.backward - working);
+    const Bytes needed = half == Half::kBoth ? count.running.backward : count.running.input_gradients;
+    const Bytes working = std::max(needed - room, Bytes(0));
+    const Bytes rest = room - (needed - working);
     return nonzero({{kRecomputedLayer, std::max(again - rest, Bytes(0))},
                     {"working tensors of a layer", working},
                     {kHeldForWeightGradients, room - gone},

@@ -504,6 +504,16 @@ TEST(LayerTensors, OfGatheredInputsOfLatentsAndSharedExperts) {
   EXPECT_EQ(size_of(layer_tensors(model, shard, LayerKind::kExperts), "shared up input"), Bytes(0));
 }
 
+// Gradients of dropout's output and input, when the block's 21 bytes a token and hidden unit are gone; where it
+// holds them for weight gradients they are not.
+TEST(LayerTransient, OfUnfusedAttentionRunsWhenTheFeedForwardBlockIsGone) {
+  const Shard shard{.sequence = 2048, .attention = Attention::kUnfused};
+  const std::int64_t row = 2048LL * 6144, scores = 64LL * 2048 * 2048;
+  const LayerTransient layer = layer_transient(zoo::gpt_22b(), shard);
+  EXPECT_EQ(layer.backward, Bytes(2 * row + 2 * 2 * scores - 21 * row));
+  EXPECT_EQ(layer.input_gradients, Bytes(2 * row + 2 * 2 * scores));
+}
+
 // Four ranks of a ring: the scores of a query block and one block of keys at a time.
 TEST(LayerTransient, OfUnfusedAttentionInARingIsOfABlock) {
   const Shard shard{.sequence = 2048, .context = 4, .attention = Attention::kUnfused};
