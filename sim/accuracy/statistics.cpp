@@ -15,6 +15,12 @@ double mean(std::span<const double> values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
+// Figures that are printed alike differ in their last bits once they are times of equal tokens.
+bool alike(double low, double high) {
+  constexpr double kRounding = 1e-9;
+  return high - low <= kRounding * std::abs(high);
+}
+
 // Place of each value in ascending order, counted from 0; equal ones have their mean place.
 std::vector<double> ranks(std::span<const double> values) {
   std::vector<std::size_t> order(values.size());
@@ -23,7 +29,7 @@ std::vector<double> ranks(std::span<const double> values) {
   std::vector<double> out(values.size());
   for (std::size_t first = 0; first < order.size();) {
     std::size_t end = first + 1;
-    while (end < order.size() && values[order[end]] == values[order[first]]) ++end;
+    while (end < order.size() && alike(values[order[first]], values[order[end]])) ++end;
     const double place = (static_cast<double>(first) + static_cast<double>(end) - 1) / 2;
     for (; first < end; ++first) out[order[first]] = place;
   }

@@ -33,6 +33,13 @@ TEST(RankCorrelation, GivesEqualValuesTheirMeanRank) {
   EXPECT_NEAR(rank_correlation(a, tied).value(), 0.8660254, 1e-7);
 }
 
+// 0.3 and 0.1 + 0.2 are one printed figure.
+TEST(RankCorrelation, GivesValuesThatDifferByRoundingTheirMeanRank) {
+  const std::vector<double> a = {1, 2, 3}, up = {0.3, 0.1 + 0.2, 8}, down = {0.1 + 0.2, 0.3, 8};
+  EXPECT_NEAR(rank_correlation(a, up).value(), 0.8660254, 1e-7);
+  EXPECT_NEAR(rank_correlation(a, down).value(), 0.8660254, 1e-7);
+}
+
 TEST(RankCorrelation, OfTwoPairsOrAConstantIsUnknown) {
   const std::vector<double> two = {1, 2}, three = {1, 2, 3}, same = {7, 7, 7};
   EXPECT_FALSE(rank_correlation(two, two).has_value());
