@@ -1602,6 +1602,24 @@ class Answers(Case):
                                  [score["stagecraft_version"], score["profile_hash"]], score["schema"])
                 self.assertNotIn("scenario_hash", score)
 
+    RUNS = """\
+format: stagecraft.published/1
+set: mine
+source: {{title: our own}}
+scenario:
+  cluster: {{node: dgx-h100}}
+  parallelism: {{data: 8}}
+  training: {{global_batch_size: 8, micro_batch_size: 1, sequence_length: 512}}
+rows: {rows}
+"""
+
+    def test_paths_in_validation_files_begin_at_the_file(self):
+        (self.folder / "sets").mkdir()
+        self.write("sets/tiny.yaml", "{family: gpt, layers: 2, hidden: 1024, heads: 16, vocab: 32000, max_sequence_length: 512}\n")
+        rows = self.write("sets/rows.yaml", self.RUNS.format(rows="[{id: a, model: ./tiny.yaml, gpus: 8, iteration_time_s: 1}]"))
+        [score] = self.results(stagecraft("validate", rows, "--json", cwd=self.folder))
+        self.assertEqual(([], ["a"]), (score["skipped"], [row["id"] for row in score["rows"]]))
+
     def test_a_set_that_cannot_be_scored_passes_no_limit(self):
         rows = self.write("rows.yaml", "format: stagecraft.published/1\nset: none\nrows: []\n")
         self.assertEqual(DONE, stagecraft("validate", rows, cwd=self.folder).returncode)

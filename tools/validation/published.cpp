@@ -333,6 +333,7 @@ std::optional<PublishedSet> load_published(const std::filesystem::path& file, co
     return std::nullopt;
   }
   PublishedSet set;
+  set.folder = file.parent_path();
   if (const YamlNode* name = root->find("set")) set.name = name->text;
   set.title = text_at(*root, "source", "title");
   set.url = text_at(*root, "source", "url");

@@ -52,6 +52,7 @@ struct PublishedSet {
   std::vector<std::string> assumed;           // scenario keys that the source does not print
   std::optional<MemoryFigure> memory_figure;  // `memory_figure:`; absent where no memory was measured
   MemoryRank memory_rank = MemoryRank::kFullest;
+  std::filesystem::path folder;  // of the file: relative paths of its rows begin there
   std::vector<PublishedRow> rows;
 };
 

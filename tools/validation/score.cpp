@@ -179,7 +179,7 @@ std::vector<LoadedRow> load_rows(const PublishedSet& set, Library& library,
     Diagnostics diagnostics;
     YamlNode tree = row.scenario;
     for (const std::string& change : overrides) apply_override(tree, change, diagnostics);
-    out.scenario = read_scenario(tree, row.id, {}, library, diagnostics);
+    out.scenario = read_scenario(tree, row.id, set.folder, library, diagnostics);
     if (!out.scenario || !prepare(*out.scenario, diagnostics)) {
       out.scenario.reset();
       out.refused = refusal_of(diagnostics);
