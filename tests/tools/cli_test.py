@@ -1621,11 +1621,17 @@ rows: {rows}
         self.assertEqual(([], ["a"]), (score["skipped"], [row["id"] for row in score["rows"]]))
 
     def test_a_set_that_cannot_be_scored_passes_no_limit(self):
-        rows = self.write("rows.yaml", "format: stagecraft.published/1\nset: none\nrows: []\n")
-        self.assertEqual(DONE, stagecraft("validate", rows, cwd=self.folder).returncode)
-        ran = stagecraft("validate", rows, "--max-error", "0.5", cwd=self.folder)
-        self.assertEqual(NO, ran.returncode)
-        self.assertIn("none: nothing could be scored\n", ran.stderr)
+        rows = self.write("rows.yaml", self.RUNS.format(rows="[]"))
+        for more, code in (((), DONE), (("--memory",), DONE), (("--max-error", "0.5"), NO)):
+            ran = stagecraft("validate", rows, *more, cwd=self.folder)
+            self.assertEqual((code, "mine: nothing could be scored\n"), (ran.returncode, ran.stderr))
+
+    def test_a_study_of_sets_without_fitted_constants_says_so(self):
+        rows = self.write("rows.yaml", self.RUNS.format(rows="[]"))
+        for more in ((), ("--json",), ("--markdown",)):
+            ran = stagecraft("validate", rows, "--leave-out", *more, cwd=self.folder)
+            self.assertEqual(DONE, ran.returncode)
+            self.assertIn("nothing to leave out: no constant was fitted on these sets", ran.stderr)
 
     def test_what_was_not_measured_is_no_measurement(self):
         rows = self.write("rows.yaml", """\

@@ -64,11 +64,12 @@ bool within_limit(const PublishedSet& set, double mean, const Call& call, Sessio
   return false;
 }
 
-// The answer for a set of which nothing could be scored, which passes no limit.
+// The answer for a set of which nothing could be scored, which passes no limit. Of all sets many have no memory
+// figures; of one that somebody names it is said.
 int answer_of_none(const PublishedSet& set, const Call& call, Session& session) {
-  if (!call.limit) return kDone;
+  if (!call.limit && call.arguments.words().empty()) return kDone;
   session.err << fmt::format("{}: nothing could be scored\n", set.name);
-  return kAnswerIsNo;
+  return call.limit ? kAnswerIsNo : kDone;
 }
 
 // Memory in place of time. A wrong verdict passes no limit.
@@ -161,6 +162,9 @@ int print_studies(const Call& call, Session& session) {
     session.out << ablation_page(ablate(sets, call.data, library), sets, call.data);
   if (!call.arguments.has("leave-out")) return kDone;
   const std::vector<ProfileFit> fits = fit_profiles(sets, call.data, library);
+  if (fits.empty())
+    session.err << "nothing to leave out: no constant was fitted on these sets "
+                   "(calibrate/validation/scoring/constants.yaml)\n";
   if (!call.arguments.has("json")) {
     session.out << (call.pages ? end_to_end_page(fits) : end_to_end_text(fits));
     return kDone;
