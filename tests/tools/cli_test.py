@@ -1613,13 +1613,6 @@ scenario:
 rows: {rows}
 """
 
-    def test_paths_in_validation_files_begin_at_the_file(self):
-        (self.folder / "sets").mkdir()
-        self.write("sets/tiny.yaml", "{family: gpt, layers: 2, hidden: 1024, heads: 16, vocab: 32000, max_sequence_length: 512}\n")
-        rows = self.write("sets/rows.yaml", self.RUNS.format(rows="[{id: a, model: ./tiny.yaml, gpus: 8, iteration_time_s: 1}]"))
-        [score] = self.results(stagecraft("validate", rows, "--json", cwd=self.folder))
-        self.assertEqual(([], ["a"]), (score["skipped"], [row["id"] for row in score["rows"]]))
-
     def test_a_set_that_cannot_be_scored_passes_no_limit(self):
         rows = self.write("rows.yaml", self.RUNS.format(rows="[]"))
         for more, code in (((), DONE), (("--memory",), DONE), (("--max-error", "0.5"), NO)):
@@ -1633,26 +1626,69 @@ rows: {rows}
             self.assertEqual(DONE, ran.returncode)
             self.assertIn("nothing to leave out: no constant was fitted on these sets", ran.stderr)
 
+    def mistakes_of(self, text, *more):
+        ran = stagecraft("validate", self.write("rows.yaml", text), *more, cwd=self.folder)
+        self.assert_refused(ran)
+        return [line.removeprefix("rows.yaml:") for line in ran.stderr.splitlines() if re.match(r"rows.yaml:.* error: ", line)]
+
     def test_what_was_not_measured_is_no_measurement(self):
-        rows = self.write("rows.yaml", """\
-format: stagecraft.published/1
-set: mine
-columns: [id, iteration_time_s, tokens_per_s_per_gpu, memory_gib]
-rows:
-  - [one, 1.5, 1000, 60]
-  - [two, 0, -1000, 60]
-  - {id: three, iteration_time_ms: -0.5, memory_gib: 0}
-""")
+        rows = """
+  - [one, 1.5, null, 60, true]
+  - [two, 0, null, -1, True]
+  - [three, null, "9,000", .inf, yes]
+  - {id: four, iteration_time_ms: 500 ms, memory_gib: .nan, peers: {other_s: fast}}
+columns: [id, iteration_time_s, tokens_per_s_per_gpu, memory_gib, oom]
+"""
         for more in ((), ("--memory",)):
-            ran = stagecraft("validate", rows, *more, cwd=self.folder)
-            self.assert_refused(ran)
-            self.assertEqual(["rows.yaml:6:11: error: iteration_time_s: 0 is no measurement",
-                              "rows.yaml:6:14: error: tokens_per_s_per_gpu: -1000 is no measurement",
-                              "rows.yaml:7:36: error: iteration_time_ms: -0.5 is no measurement",
-                              "rows.yaml:7:54: error: memory_gib: 0 is no measurement"],
-                             [line for line in ran.stderr.splitlines() if ": error: " in line])
-        ran = stagecraft("validate", rows, "--json", cwd=self.folder)
-        self.assertEqual((WRONG_INPUT, 4), (ran.returncode, len(self.results(ran)[0]["errors"])))
+            self.assertEqual(["10:11: error: iteration_time_s: 0 is no measurement",
+                              "10:20: error: memory_gib: -1 is no measurement",
+                              "11:19: error: tokens_per_s_per_gpu: 9,000 is no measurement",
+                              "11:28: error: memory_gib: .inf is no measurement",
+                              "11:34: error: oom: 'yes' is neither true nor false",
+                              "12:35: error: iteration_time_ms: 500 ms is no measurement",
+                              "12:55: error: memory_gib: .nan is no measurement",
+                              "12:78: error: other_s: fast is no measurement"],
+                             self.mistakes_of(self.RUNS.format(rows=rows), *more))
+        ran = stagecraft("validate", "rows.yaml", "--json", cwd=self.folder)
+        self.assertEqual((WRONG_INPUT, 8), (ran.returncode, len(self.results(ran)[0]["errors"])))
+
+    def test_a_row_has_one_time(self):
+        rows = "[{id: a, iteration_time_ms: 500, tokens_per_s_per_gpu: 9000}]"
+        self.assertEqual(["8:62: error: tokens_per_s_per_gpu: stands beside iteration_time_ms, and one time is compared"],
+                         self.mistakes_of(self.RUNS.format(rows=rows)))
+
+    # 20 GPUs are two and a half nodes, and were scored as two.
+    def test_rows_are_of_whole_nodes_or_of_a_part_of_one(self):
+        self.assertEqual(["8:27: error: gpus: 20 is no multiple of the 8 GPUs of a node",
+                          "8:49: error: gpus: 'many' is no number of GPUs"],
+                         self.mistakes_of(self.RUNS.format(rows="[{id: twenty, gpus: 20}, {id: many, gpus: many}]")))
+        # Said to be nodes of 4, on a node of 8: two of them have 16.
+        rows = self.write("rows.yaml", "gpus_per_node: 4\n" + self.RUNS.format(
+            rows="[{id: a, model: llama-3-8b, gpus: 8, data: 16, global_batch_size: 16, iteration_time_s: 1}]"))
+        [score] = self.results(stagecraft("validate", rows, "--json", cwd=self.folder))
+        self.assertEqual([("a", "8 GPUs were measured, its scenario has 16: does `gpus_per_node` fit its node?")],
+                         [(row["id"], row["reason"]) for row in score["skipped"]])
+
+    def test_paths_in_validation_files_begin_at_the_file(self):
+        (self.folder / "sets").mkdir()
+        self.write("sets/tiny.yaml", "{family: gpt, layers: 2, hidden: 1024, heads: 16, vocab: 32000, max_sequence_length: 512}\n")
+        rows = self.write("sets/rows.yaml", self.RUNS.format(rows="[{id: a, model: ./tiny.yaml, gpus: 8, iteration_time_s: 1}]"))
+        [score] = self.results(stagecraft("validate", rows, "--json", cwd=self.folder))
+        self.assertEqual(([], ["a"]), (score["skipped"], [row["id"] for row in score["rows"]]))
+
+    def test_keys_of_validation_files_are_checked(self):
+        runs = self.RUNS.format(rows="\n  - [a, 8]\n  - [a, 8, 16]\n  - {gpus: 8}\n  - none\ncolumns: [id, gpus, gpus]\ncolums: x")
+        self.assertEqual(["9:5: error: rows: a row of 2 values under 3 columns",
+                          "10:6: error: id: 'a' is the id of a row before",
+                          "11:5: error: id: is required, but not given",
+                          "12:5: error: expected a mapping, found 'none'",
+                          "13:10: error: columns: 'gpus' is the name of two columns",
+                          "14:1: error: colums: is not a known key"],
+                         self.mistakes_of(runs))
+        self.assertEqual(["1:1: error: rows: expected a list of rows", "1:1: error: set: is required, but not given"],
+                         sorted(self.mistakes_of("format: stagecraft.published/1\nsource: {title: x}\n")))
+        ran = stagecraft("validate", self.write("rows.yaml", "format: stagecraft.published/1\nset: x\nrows: []\n"), cwd=self.folder)
+        self.assertIn("warning: source: is not given", ran.stderr)
 
     def test_validate_goes_on_after_a_file_that_is_wrong(self):
         ran = stagecraft("validate", "nosuch.yaml", "calibrate/validation/megatron_sc21.yaml", "--json")

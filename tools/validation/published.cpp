@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -115,7 +115,8 @@ class RowReader {
 
   PublishedRow read(const YamlNode& row) {
     PublishedRow out;
-    out.id = text(row, "id");
+    YamlMap map(&row, "", row.where, diagnostics_);
+    out.id = map.text("id");
     out.model = text(row, "model");
     note_keys(out, row);
     out.skip = text(row, "skip");
@@ -125,18 +126,16 @@ class RowReader {
     put(out.scenario, "name", yaml_scalar(out.id, row.where));
     for (const YamlEntry& entry : row.entries) take(out.scenario, entry);
     add_model(out.scenario, row);
-    add_cluster(out.scenario, row);
-    out.iteration_seconds = measured(row, "iteration_time_s");
-    if (const auto ms = measured(row, "iteration_time_ms")) out.iteration_seconds = *ms * 1e-3;
-    out.tokens_per_s_per_gpu = measured(row, "tokens_per_s_per_gpu");
+    add_cluster(out.scenario, out, row);
+    read_time(out, row);
     out.memory_gib = measured(row, "memory_gib");
-    if (const std::string oom = text(row, "oom"); !oom.empty()) out.out_of_memory = oom == "true";
+    if (given(row, "oom") != nullptr) out.out_of_memory = map.boolean("oom");
     return out;
   }
 
  private:
   // What makes a row the row that it is, and what others said of it.
-  static void note_keys(PublishedRow& out, const YamlNode& row) {
+  void note_keys(PublishedRow& out, const YamlNode& row) {
     for (const YamlEntry& entry : row.entries) {
       const bool known =
           std::ranges::any_of(kRowKeys, [&](const RowKey& key) { return key.row == entry.key; });
@@ -146,7 +145,7 @@ class RowReader {
     const YamlNode* peers = row.find("peers");
     if (peers == nullptr) return;
     for (const YamlEntry& entry : peers->entries) {
-      const auto seconds = entry.key.ends_with("_s") ? parse_number(entry.value.text) : std::nullopt;
+      const auto seconds = entry.key.ends_with("_s") ? measured(*peers, entry.key) : std::nullopt;
       if (seconds) out.peers[entry.key.substr(0, entry.key.size() - 2)] = *seconds;
     }
   }
@@ -156,16 +155,47 @@ class RowReader {
     return node == nullptr ? "" : node->text;
   }
 
-  std::optional<double> measured(const YamlNode& row, std::string_view key) {
+  // Lists under `columns:` have a value for what was not measured as well.
+  static const YamlNode* given(const YamlNode& row, std::string_view key) {
     const YamlNode* node = row.find(key);
-    const std::optional<double> figure = node == nullptr ? std::nullopt : parse_number(node->text);
-    if (figure && !(*figure > 0 && std::isfinite(*figure)))
-      diagnostics_.error({.code = "out-of-range",
-                          .where = node->where,
-                          .path = std::string(key),
-                          .message = node->text + " is no measurement",
-                          .hint = "a number above 0; leave the key out where nothing was measured"});
-    return figure;
+    return node == nullptr || node->kind == YamlNode::Kind::kNull ? nullptr : node;
+  }
+
+  // One time at most: a prediction can be compared with one, and two may disagree.
+  void read_time(PublishedRow& out, const YamlNode& row) {
+    constexpr std::string_view kTimes[] = {"iteration_time_s", "iteration_time_ms", "tokens_per_s_per_gpu"};
+    std::string_view first;
+    for (const std::string_view key : kTimes) {
+      const YamlNode* node = given(row, key);
+      if (node == nullptr) continue;
+      if (!first.empty())
+        error("contradiction", *node, key, fmt::format("stands beside {}, and one time is compared", first),
+              "keep what was measured; the other may stand under `printed`");
+      first = key;
+    }
+    out.iteration_seconds = measured(row, kTimes[0]);
+    if (const auto ms = measured(row, kTimes[1])) out.iteration_seconds = *ms * 1e-3;
+    out.tokens_per_s_per_gpu = measured(row, kTimes[2]);
+  }
+
+  std::optional<double> measured(const YamlNode& map, std::string_view key) {
+    const YamlNode* node = given(map, key);
+    if (node == nullptr) return std::nullopt;
+    const std::optional<double> figure = parse_number(node->text);
+    if (figure && *figure > 0) return figure;
+    error(figure ? "out-of-range" : "bad-number", *node, key,
+          (node->text.empty() ? "this" : node->text) + " is no measurement",
+          "a number above 0, without a unit; leave the key out where nothing was measured");
+    return std::nullopt;
+  }
+
+  void error(std::string code, const YamlNode& value, std::string_view key, std::string message,
+             std::string hint) {
+    diagnostics_.error({.code = std::move(code),
+                        .where = value.where,
+                        .path = std::string(key),
+                        .message = std::move(message),
+                        .hint = std::move(hint)});
   }
 
   void take(YamlNode& scenario, const YamlEntry& entry) {
@@ -206,15 +236,22 @@ class RowReader {
     if (wanted && has && *wanted > *has) put(model, "max_sequence_length", *sequence);
   }
 
-  void add_cluster(YamlNode& scenario, const YamlNode& row) const {
+  void add_cluster(YamlNode& scenario, PublishedRow& out, const YamlNode& row) {
     const YamlNode* gpus = row.find("gpus");
-    const auto count = gpus == nullptr ? std::nullopt : parse_integer(gpus->text);
-    if (!count) return;
+    if (gpus == nullptr) return;
+    out.gpus = parse_integer(gpus->text);
+    if (!out.gpus || *out.gpus < 1)
+      return error("out-of-range", *gpus, "gpus", in_quotes(gpus->text) + " is no number of GPUs",
+                   "a whole number from 1 on");
+    if (*out.gpus > gpus_per_node_ && *out.gpus % gpus_per_node_ != 0)
+      return error("not-divisible", *gpus, "gpus",
+                   fmt::format("{} is no multiple of the {} GPUs of a node", *out.gpus, gpus_per_node_),
+                   "`gpus_per_node: N` at the top of the file says what nodes the set has");
     YamlNode& cluster = section(scenario, "cluster");
-    if (*count < gpus_per_node_) {
+    if (*out.gpus < gpus_per_node_) {
       put(cluster, "gpus", *gpus);
     } else {
-      put(cluster, "nodes", yaml_scalar(std::to_string(*count / gpus_per_node_), gpus->where));
+      put(cluster, "nodes", yaml_scalar(std::to_string(*out.gpus / gpus_per_node_), gpus->where));
     }
     if (!fabric_.empty() && cluster.find("fabric") == nullptr)
       put(cluster, "fabric", yaml_scalar(fabric_, gpus->where));
@@ -226,87 +263,94 @@ class RowReader {
   Diagnostics& diagnostics_;
 };
 
+// The names of `columns:`, each once; empty where the file has none.
+std::vector<std::string> read_columns(YamlMap& file) {
+  std::vector<std::string> columns = file.texts("columns");
+  for (auto name = columns.begin(); name != columns.end(); ++name)
+    if (std::find(columns.begin(), name, *name) != name)
+      file.error("columns", "duplicate-name", in_quotes(*name) + " is the name of two columns");
+  return columns;
+}
+
 // Rows may be lists under a shared `columns:` line.
-std::vector<YamlNode> rows_of(const YamlNode& file) {
-  const YamlNode* rows = file.find("rows");
-  const YamlNode* columns = file.find("columns");
-  if (rows == nullptr) return {};
+std::vector<YamlNode> rows_of(YamlMap& file) {
+  const std::vector<std::string> columns = read_columns(file);
+  const YamlNode* rows = file.get("rows");
+  if (rows == nullptr || rows->kind != YamlNode::Kind::kSequence) {
+    file.error("rows", "not-published", "expected a list of rows", "a row is `{id: NAME, gpus: 8, …}`");
+    return {};
+  }
   std::vector<YamlNode> out;
   for (const YamlNode& row : rows->items) {
-    if (row.kind != YamlNode::Kind::kSequence || columns == nullptr) {
+    if (row.kind != YamlNode::Kind::kSequence || columns.empty()) {
       out.push_back(row);
       continue;
     }
+    if (row.items.size() != columns.size())
+      file.diagnostics().error(
+          {.code = "wrong-length",
+           .where = row.where,
+           .path = "rows",
+           .message = fmt::format("a row of {} under {}", counted(std::ssize(row.items), "value"),
+                                  counted(std::ssize(columns), "column")),
+           .hint = "write `null` for what was not measured"});
     YamlNode named;
+    named.kind = YamlNode::Kind::kMap;
     named.where = row.where;
-    for (std::size_t i = 0; i < std::min(row.items.size(), columns->items.size()); ++i) {
-      put(named, columns->items[i].text, row.items[i]);
-    }
+    for (std::size_t i = 0; i < std::min(row.items.size(), columns.size()); ++i)
+      put(named, columns[i], row.items[i]);
     out.push_back(std::move(named));
   }
   return out;
 }
 
-std::string text_at(const YamlNode& file, std::string_view outer, std::string_view inner) {
-  const YamlNode* node = file.find(outer);
-  node = node == nullptr ? nullptr : node->find(inner);
-  return node == nullptr ? "" : node->text;
-}
-
-// Of the set's nodes; nullopt after reporting.
-std::optional<std::int64_t> gpus_per_node(const YamlNode& file, Diagnostics& diagnostics) {
-  constexpr std::int64_t kUsual = 8;  // the format's rule where a file does not say
-  const YamlNode* node = file.find("gpus_per_node");
-  if (node == nullptr) return kUsual;
-  const std::optional<std::int64_t> count = parse_integer(node->text);
-  if (count && *count >= 1) return count;
-  diagnostics.error({.code = "out-of-range",
-                     .where = node->where,
-                     .path = "gpus_per_node",
-                     .message = in_quotes(node->text) + " is no number of GPUs",
-                     .hint = "a whole number from 1 on"});
-  return std::nullopt;
-}
-
-void unknown_word(const YamlNode& word, std::string_view path, std::string_view is_no, std::string_view hint,
-                  Diagnostics& diagnostics) {
-  diagnostics.error({.code = "unknown-word",
-                     .where = word.where,
-                     .path = std::string(path),
-                     .message = fmt::format("{} is no {}", in_quotes(word.text), is_no),
-                     .hint = std::string(hint)});
-}
-
-// Which memory the set's figures are of; false after reporting.
-bool read_memory_keys(const YamlNode& file, PublishedSet& set, Diagnostics& diagnostics) {
-  if (const YamlNode* figure = file.find("memory_figure")) {
-    const auto known = std::ranges::find(kMemoryFigureNames, figure->text);
-    if (known == std::end(kMemoryFigureNames)) {
-      unknown_word(*figure, "memory_figure", "kind of memory figure", "one of allocated, reserved, device",
-                   diagnostics);
-      return false;
-    }
-    set.memory_figure = static_cast<MemoryFigure>(known - std::begin(kMemoryFigureNames));
-  }
-  if (const YamlNode* rank = file.find("memory_rank")) {
-    if (rank->text != "first" && rank->text != "last") {
-      unknown_word(*rank, "memory_rank", "rank that logs its memory",
-                   "first, last, or no `memory_rank`: the fullest", diagnostics);
-      return false;
-    }
-    set.memory_rank = rank->text == "first" ? MemoryRank::kFirst : MemoryRank::kLast;
-  }
-  return true;
-}
-
 // "owner/repository @4dcaae51", or the paper.
-std::string origin_of(const YamlNode& file, const std::string& url) {
-  const std::string repository = text_at(file, "source", "repo"), commit = text_at(file, "source", "commit");
+std::string origin_of(YamlMap& source, const std::string& url) {
+  const std::string repository = source.text("repo", ""), commit = source.text("commit", "");
   if (repository.empty()) return url;
   if (commit.empty()) return repository;
   constexpr std::size_t kShortHash = 8;
   const bool hash = commit.find(' ') == std::string::npos;
   return repository + " @" + (hash ? commit.substr(0, kShortHash) : commit);
+}
+
+// What a set says of itself, and which memory its figures are of.
+PublishedSet read_head(YamlMap& file) {
+  PublishedSet set;
+  set.name = file.text("set");
+  if (!file.has("source"))
+    file.warning("source", "missing-key", "is not given: nobody can look the figures up",
+                 "source: {title: who measured it, and where}");
+  YamlMap source = file.map("source");  // what else it says is for whoever reads the file
+  set.title = source.text("title", "");
+  set.url = source.text("url", "");
+  set.origin = origin_of(source, set.url);
+  set.licence = source.text("licence", "");
+  set.assumed = file.texts("assumed");
+  if (file.has("memory_figure"))
+    set.memory_figure = file.choose<MemoryFigure>("memory_figure", kMemoryFigureNames);
+  constexpr std::string_view kRanks[] = {"first", "last"};
+  if (file.has("memory_rank"))
+    set.memory_rank =
+        file.choice("memory_rank", to_strings(kRanks)) == 0 ? MemoryRank::kFirst : MemoryRank::kLast;
+  return set;
+}
+
+// Keys for whoever reads the file, and those that rows are read with.
+constexpr std::string_view kOtherFileKeys[] = {"format",   "hardware", "notes",  "memory",  "flops",
+                                               "rounding", "tables",   "models", "scenario"};
+
+void check_ids(const std::vector<YamlNode>& rows, Diagnostics& diagnostics) {
+  std::set<std::string> seen;
+  for (const YamlNode& row : rows) {
+    const YamlNode* id = row.find("id");
+    if (id == nullptr || seen.insert(id->text).second) continue;
+    diagnostics.error({.code = "duplicate-name",
+                       .where = id->where,
+                       .path = "id",
+                       .message = in_quotes(id->text) + " is the id of a row before",
+                       .hint = "ids tell rows apart in reports and fits"});
+  }
 }
 
 }  // namespace
@@ -332,23 +376,20 @@ std::optional<PublishedSet> load_published(const std::filesystem::path& file, co
                        .hint = "it begins with `format: stagecraft.published/1`"});
     return std::nullopt;
   }
-  PublishedSet set;
-  set.folder = file.parent_path();
-  if (const YamlNode* name = root->find("set")) set.name = name->text;
-  set.title = text_at(*root, "source", "title");
-  set.url = text_at(*root, "source", "url");
-  set.origin = origin_of(*root, set.url);
-  set.licence = text_at(*root, "source", "licence");
-  if (const YamlNode* assumed = root->find("assumed")) {
-    for (const YamlNode& item : assumed->items) set.assumed.push_back(item.text);
-  }
-  if (!read_memory_keys(*root, set, diagnostics)) return std::nullopt;
-  const auto fabric = fabrics.find(set.name);
-  const std::optional<std::int64_t> gpus = gpus_per_node(*root, diagnostics);
-  if (!gpus) return std::nullopt;
-  RowReader reader(*root, fabric == fabrics.end() ? std::string() : fabric->second, *gpus, diagnostics);
   const ErrorWatch errors(diagnostics);
-  for (const YamlNode& row : rows_of(*root)) set.rows.push_back(reader.read(row));
+  YamlMap top(&*root, "", root->where, diagnostics);
+  PublishedSet set = read_head(top);
+  set.folder = file.parent_path();
+  constexpr std::int64_t kUsual = 8;  // the format's rule where a file does not say
+  const std::int64_t gpus_per_node = top.integer("gpus_per_node", {.min = 1, .fallback = kUsual});
+  const auto fabric = fabrics.find(set.name);
+  RowReader reader(*root, fabric == fabrics.end() ? std::string() : fabric->second, gpus_per_node,
+                   diagnostics);
+  const std::vector<YamlNode> rows = rows_of(top);
+  for (const YamlNode& row : rows) set.rows.push_back(reader.read(row));
+  check_ids(rows, diagnostics);
+  for (const std::string_view key : kOtherFileKeys) (void)top.get(key);
+  top.finish();
   if (!errors.clean()) return std::nullopt;
   return set;
 }

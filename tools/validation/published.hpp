@@ -29,6 +29,7 @@ struct PublishedRow {
   std::optional<bool> out_of_memory;        // did the run fail for want of memory
   std::string skip;                         // why the row cannot be run, as its source says
   std::string model;                        // as the row names it
+  std::optional<std::int64_t> gpus;         // as the row counts them
   std::map<std::string, std::string> keys;  // scenario keys of the row with their values, as text
   std::map<std::string, double> peers;      // other tools' seconds per iteration
 };

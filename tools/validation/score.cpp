@@ -1,7 +1,10 @@
 #include "tools/validation/score.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "calibrate/samples/statistics.hpp"
 #include "sim/accuracy/compute_split.hpp"
@@ -180,10 +183,15 @@ std::vector<LoadedRow> load_rows(const PublishedSet& set, Library& library,
     YamlNode tree = row.scenario;
     for (const std::string& change : overrides) apply_override(tree, change, diagnostics);
     out.scenario = read_scenario(tree, row.id, set.folder, library, diagnostics);
-    if (!out.scenario || !prepare(*out.scenario, diagnostics)) {
-      out.scenario.reset();
+    const auto prepared = out.scenario ? prepare(*out.scenario, diagnostics) : std::nullopt;
+    if (!prepared) {
       out.refused = refusal_of(diagnostics);
+    } else if (row.gpus && *row.gpus != prepared->plan.gpus()) {
+      out.refused =
+          fmt::format("{} GPUs were measured, its scenario has {}: does `gpus_per_node` fit its node?",
+                      *row.gpus, prepared->plan.gpus());
     }
+    if (!out.refused.empty()) out.scenario.reset();
   }
   return loaded;
 }

@@ -51,9 +51,11 @@ TEST(ZeroBubbleTable5, PrintedBubbleRatesComeOutOfThePrintedStageTimes) {
   const auto file =
       load_yaml_file(STAGECRAFT_SOURCE_DIR "/calibrate/validation/zero_bubble.yaml", diagnostics);
   ASSERT_TRUE(file.has_value());
+  const YamlNode* tables = file->find("tables");
+  ASSERT_NE(tables, nullptr);
   int compared = 0;
-  for (const YamlNode& printed : file->find("bubble_rates")->items) {
-    for (const YamlNode& row : file->find("profiled_times")->items) {
+  for (const YamlNode& printed : tables->find("bubble_rates")->items) {
+    for (const YamlNode& row : tables->find("profiled_times")->items) {
       if (row.find("id")->text.substr(6) != printed.find("id")->text.substr(6)) continue;
       SCOPED_TRACE(printed.find("id")->text);
       const Profiled times = read(row);

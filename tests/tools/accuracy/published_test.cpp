@@ -61,7 +61,7 @@ TEST(PublishedSet, SaysHowManyGpusItsNodesHave) {
   const std::filesystem::path file = std::filesystem::path(testing::TempDir()) / "nodes_of_none.yaml";
   for (const char* wrong : {"0", "-4", "four"}) {
     std::ofstream(file) << "format: stagecraft.published/1\nset: x\ngpus_per_node: " << wrong
-                        << "\nrows:\n- {id: a, gpus: 8}\n";
+                        << "\nsource: {title: x}\nrows:\n- {id: a, gpus: 8}\n";
     Diagnostics diagnostics;
     EXPECT_FALSE(load_published(file, {}, diagnostics)) << wrong;
     ASSERT_EQ(diagnostics.sorted().size(), 1u) << wrong;
@@ -85,8 +85,9 @@ TEST(PublishedSet, TakesKeysOfPlansJobsOverlapsAndOptionsInRows) {
     if (path != section + "." + key || shared.contains(path)) continue;
     if (section != "parallelism" && section != "training" && section != "options" && section != "overlap")
       continue;
-    std::ofstream(file) << "format: stagecraft.published/1\nset: x\nrows:\n- {id: a, gpus: 8, "
-                        << (section == "overlap" ? "overlap_" : "") << key << ": off}\n";
+    std::ofstream(file)
+        << "format: stagecraft.published/1\nset: x\nsource: {title: x}\nrows:\n- {id: a, gpus: 8, "
+        << (section == "overlap" ? "overlap_" : "") << key << ": off}\n";
     const auto set = load_published(file, {}, diagnostics);
     ASSERT_TRUE(set.has_value()) << path;
     const YamlNode* there = set->rows.at(0).scenario.find(section);
@@ -332,7 +333,9 @@ TEST(SequenceParallelTable4, LayerTimesAreWithinTenPercent) {
   const auto file = load_yaml_file(
       repository().root / "calibrate/validation/sequence_parallel_selective_recompute.yaml", diagnostics);
   ASSERT_TRUE(file.has_value());
-  const YamlNode* rows = file->find("layer_times_22B_tensor8_micro_batch4");
+  const YamlNode* tables = file->find("tables");
+  ASSERT_NE(tables, nullptr);
+  const YamlNode* rows = tables->find("layer_times_22B_tensor8_micro_batch4");
   ASSERT_NE(rows, nullptr);
   int compared = 0;
   for (const YamlNode& row : rows->items) {
