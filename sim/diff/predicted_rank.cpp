@@ -175,6 +175,9 @@ class OpCounter {
       for (const Op& op : *pass) add(op, times, true);
   }
 
+  // Between the counted kernels: a part of an operator's price, and of no kernel of a trace.
+  [[nodiscard]] Duration gaps() const { return from_seconds(gap_seconds_); }
+
  private:
   void add(const Op& op, double times, bool backward) {
     const double launches = times * op.kernels;
@@ -185,7 +188,9 @@ class OpCounter {
       out_.traffic[{activity_of(op.group), collective_word(op.collective)}].add(launches, seconds);
       return;
     }
-    const double seconds = times * to_seconds(compute_cost(network_.profile, precision_, op).time);
+    const Duration gaps = op.kernels * network_.profile.host.kernel_gap.value;
+    const double seconds = times * to_seconds(compute_cost(network_.profile, precision_, op).time - gaps);
+    gap_seconds_ += times * to_seconds(gaps);
     const WorkKind kind = work_of(op.kind);
     out_.kernels += launches;
     out_.kinds[kind].add(launches, seconds);
@@ -206,7 +211,16 @@ class OpCounter {
   const LayerGroups& groups_;
   Precision precision_;
   RankOps& out_;
+  double gap_seconds_ = 0;
 };
+
+// Gaps between kernels are compute of a pass, and idle time of its GPU.
+void take_gaps(Duration gaps, Occupation& occupation) {
+  gaps = std::min(gaps, occupation.compute);
+  occupation.compute -= gaps;
+  occupation.busy[static_cast<std::size_t>(Activity::kCompute)] -= gaps;
+  occupation.idle += gaps;
+}
 
 void add_operators(const Scenario& scenario, const Simulation& simulation, int pipeline_rank, RankOps& out) {
   const ParallelPlan& plan = simulation.prepared.plan;
@@ -221,6 +235,7 @@ void add_operators(const Scenario& scenario, const Simulation& simulation, int p
   for (const HeldStage& held : places.held_by(pipeline_rank))
     for (const StagePiece& piece : pieces.of(held))
       counter.add(piece.ops, times * static_cast<double>(piece.times));
+  take_gaps(counter.gaps(), out.occupation);
 }
 
 }  // namespace

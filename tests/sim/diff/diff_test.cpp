@@ -155,6 +155,31 @@ TEST(TraceDiff, OperatorsOfARankAddUpToTheComputeOfItsTimeline) {
   }
 }
 
+// A trace has no kernel between kernels: the gaps that a profile charges are idle time on both sides.
+TEST(TraceDiff, GapsBetweenKernelsAreIdleTimeOfAPrediction) {
+  Scenario scenario = scenario_of("made_2x1.yaml");
+  scenario.profile->gpu_variability.reset();
+  scenario.profile->host.launch.value = Duration::zero();
+  scenario.options.operator_overhead = scenario.options.kernel_overhead = {};  // nothing waits for the host
+  const auto with_gap = [&](Duration gap) {
+    scenario.profile->host.kernel_gap.value = gap;
+    return predicted_rank(scenario, simulate_in_full(scenario), 0).ops;
+  };
+  const RankOps none = with_gap(Duration::zero()), some = with_gap(microseconds(10));
+  // The step keeps its few.
+  const auto step = [](const RankOps& ops) { return ops.kinds.at(WorkKind::kOptimizer).seconds; };
+  double kernels = 0;
+  for (const auto& [kind, total] : none.kinds) {
+    if (kind == WorkKind::kOptimizer) continue;
+    EXPECT_NEAR(some.kinds.at(kind).seconds, total.seconds, 1e-9);
+    kernels += total.count;
+  }
+  EXPECT_GT(kernels, 100);
+  EXPECT_NEAR(to_seconds(some.occupation.compute) - step(some),
+              to_seconds(none.occupation.compute) - step(none), 1e-6);
+  EXPECT_NEAR(to_seconds(some.occupation.idle - none.occupation.idle), kernels * 10e-6, 1e-6);
+}
+
 // Three passes of four linear layers and of the head, for each of two micro-batches.
 TEST(TraceDiff, EveryProductOfALayerFindsItsOwn) {
   const TraceDiff diff = diff_of(scenario_of("made_2x1.yaml"), measured_file("made_2x1.rank0.json"));
