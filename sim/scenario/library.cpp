@@ -2,12 +2,37 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "base/hash.hpp"
 #include "base/text_file.hpp"
 #include "sim/goodput/trace_file.hpp"
+#include "sim/scenario/load_software.hpp"
+#include "sim/scenario/preset.hpp"
 
 namespace stagecraft {
+namespace {
+
+// Is the software of a profile installed? A name that is not would be an error of the one scenario that takes it.
+bool finds_software(const DefaultSoftware& software, const std::string& text, const std::string& name,
+                    Library& library, Diagnostics& diagnostics) {
+  const std::filesystem::path none;
+  const PresetPlaces places{.library = library, .folder = none};
+  const ErrorWatch watch(diagnostics);
+  for (const auto& [key, preset] : {std::pair{"replicated", &software.replicated},
+                                    {"sharded", &software.sharded},
+                                    {"sharded_gated", &software.sharded_gated},
+                                    {"sharded_fp16", &software.sharded_fp16}}) {
+    if (preset->empty() || is_path(*preset) || preset_path(*preset, kSoftwarePreset, places)) continue;
+    const std::optional<YamlNode> root = parse_yaml(text, name, diagnostics);  // for the place alone
+    YamlMap profile(root ? &*root : nullptr, "", {.file = name}, diagnostics);
+    YamlMap section = profile.map("software");
+    (void)find_preset(section, key, *preset, kSoftwarePreset, places);
+  }
+  return watch.clean();
+}
+
+}  // namespace
 
 template <class T, class Parse>
 const T* Library::find_or_load(Shelf<T>& shelf, const std::filesystem::path& file, Diagnostics& diagnostics,
@@ -38,7 +63,12 @@ const YamlNode* Library::tree(const std::filesystem::path& file, Diagnostics& di
 }
 
 const HardwareProfile* Library::profile(const std::filesystem::path& file, Diagnostics& diagnostics) {
-  return find_or_load(profiles_, file, diagnostics, parse_profile);
+  const auto parse = [this](const std::string& text, const std::string& name, Diagnostics& said) {
+    std::optional<HardwareProfile> profile = parse_profile(text, name, said);
+    if (profile && !finds_software(profile->software, text, name, *this, said)) profile.reset();
+    return profile;
+  };
+  return find_or_load(profiles_, file, diagnostics, parse);
 }
 
 const Trace* Library::trace(const std::filesystem::path& file, Diagnostics& diagnostics) {

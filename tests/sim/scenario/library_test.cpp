@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <string>
 #include <vector>
 
@@ -37,6 +38,25 @@ TEST(Library, ReportsAWrongFileEveryTime) {
   EXPECT_EQ(library.tree(kRoot / "no-such.yaml", diagnostics), nullptr);
   EXPECT_EQ(library.profile(kRoot / "README.md", diagnostics), nullptr);
   EXPECT_GE(diagnostics.error_count(), 3u);
+}
+
+// Whichever of its names a scenario would take.
+TEST(Library, RefusesAProfileOfSoftwareThatIsNotInstalled) {
+  Library library({.root = kRoot});
+  Diagnostics read, refused;
+  std::string text = *library.text(kRoot / "calibrate/profiles/a100-sxm4-80gb.yaml", read);
+  const std::string good = "sharded_fp16: megatron-deepspeed-2021";
+  const std::size_t at = text.find(good);
+  ASSERT_NE(at, std::string::npos);
+  const fs::path file = fs::path(testing::TempDir()) / "no_such_software.yaml";
+  std::ofstream(file) << text.replace(at, good.size(), "sharded_fp16: fsdp3");
+  EXPECT_EQ(library.profile(file, refused), nullptr);
+  fs::remove(file);
+  ASSERT_EQ(refused.items().size(), 1u);
+  const Diagnostic& said = refused.items().front();
+  EXPECT_EQ(one_line(said), "software.sharded_fp16: 'fsdp3' is not a known software, nor a file");
+  EXPECT_GT(said.where.line, 200);
+  EXPECT_EQ(said.hint.substr(0, 13), "did you mean ");
 }
 
 // Two libraries that were asked for the same files in another order, one of them twice.
