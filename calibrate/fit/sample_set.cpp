@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <optional>
 #include <string_view>
@@ -66,7 +67,10 @@ bool is_date(std::string_view text) {
   for (std::size_t i = 0; i < kForm.size(); ++i)
     if (kForm[i] == 'd' ? text[i] < '0' || text[i] > '9' : text[i] != kForm[i]) return false;
   const auto two = [&](std::size_t at) { return (text[at] - '0') * 10 + text[at + 1] - '0'; };
-  return two(5) >= 1 && two(5) <= 12 && two(8) >= 1 && two(8) <= 31;
+  const auto unsigned_two = [&](std::size_t at) { return static_cast<unsigned>(two(at)); };
+  return std::chrono::year_month_day(std::chrono::year(two(0) * 100 + two(2)),
+                                     std::chrono::month(unsigned_two(5)), std::chrono::day(unsigned_two(8)))
+      .ok();
 }
 
 // Why a sample that reads well says nothing that a profile could stand on.
@@ -95,7 +99,8 @@ class Collector {
                "let the suite go on into this file, or delete the line");
         return;
       }
-      take({file.name, line, 0}, rest.substr(0, end));
+      const std::string_view sample = rest.substr(0, end);
+      if (sample.find_first_not_of(" \t\r") != std::string_view::npos) take({file.name, line, 0}, sample);
       rest.remove_prefix(end + 1);
     }
   }

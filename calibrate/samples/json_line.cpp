@@ -48,7 +48,7 @@ class Parser {
   [[nodiscard]] char peek() const { return at_ < text_.size() ? text_[at_] : '\0'; }
   [[nodiscard]] bool digit() const { return peek() >= '0' && peek() <= '9'; }
   void skip_space() {
-    while (peek() == ' ' || peek() == '\t') ++at_;
+    while (peek() == ' ' || peek() == '\t' || peek() == '\r') ++at_;
   }
   bool take(char c) {
     if (at_ == text_.size() || text_[at_] != c) return false;

@@ -599,6 +599,17 @@ TEST(SampleSet, AByteOrderMarkIsNoPartOfTheFirstSample) {
   EXPECT_EQ(set->samples.size(), all_reduce_samples().size());
 }
 
+TEST(SampleSet, LinesMayEndAsOnWindowsAndEmptyOnesHoldNothing) {
+  std::string text = "\n" + lines(all_reduce_samples()) + "\n \r\n";
+  for (std::size_t at = text.find("}\n"); at != std::string::npos; at = text.find("}\n", at + 1))
+    text.replace(at, 2, "}\r\n");
+  Diagnostics diagnostics;
+  const std::optional<SampleSet> set = read_sample_set({{.name = "a", .text = text}}, diagnostics);
+  ASSERT_TRUE(set.has_value()) << render_json(diagnostics.items());
+  EXPECT_EQ(set->samples.size(), all_reduce_samples().size());
+  EXPECT_EQ(set->places.front().line, 2);
+}
+
 TEST(SampleSet, ALineThatIsCutOffIsRefusedWithItsPlace) {
   std::string text = lines(all_reduce_samples());
   text.resize(text.size() - 20);
@@ -645,7 +656,7 @@ TEST(SampleSet, WhatNoProfileCanStandOnIsRefused) {
               HasSubstr("from 1 to 1073741824 is right"));
   EXPECT_THAT(refused([](Sample& s) { s.max_error = 7; }),
               HasSubstr("a.jsonl:2: error: its result is wrong"));
-  for (const char* date : {"yesterday", "2026-13-01", "2026-1-1", "20261120"})
+  for (const char* date : {"yesterday", "2026-13-01", "2026-02-31", "2026-02-29", "2026-1-1", "20261120"})
     EXPECT_THAT(refused([&](Sample& s) { s.date = date; }), HasSubstr("2026-11-20 is how one is written"));
   EXPECT_THAT(refused([](Sample& s) {
                 s.family = "attention";
