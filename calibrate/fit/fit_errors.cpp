@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
+#include <limits>
 #include <utility>
 
 #include "base/check.hpp"
@@ -17,6 +19,10 @@ void FitErrors::add(std::string row, double predicted, double measured) {
   rows_.push_back({.row = std::move(row), .error = predicted / measured - 1});
 }
 
+double RowError::factor() const {
+  return 1 + error > 0 ? std::abs(std::log1p(error)) : std::numeric_limits<double>::infinity();
+}
+
 double FitErrors::quantile(double share) const {
   if (rows_.empty()) return 0;
   std::vector<double> sizes;
@@ -27,8 +33,7 @@ double FitErrors::quantile(double share) const {
 
 std::vector<RowError> FitErrors::worst(std::size_t count) const {
   std::vector<RowError> sorted = rows_;
-  std::ranges::stable_sort(
-      sorted, [](const RowError& a, const RowError& b) { return std::abs(a.error) > std::abs(b.error); });
+  std::ranges::stable_sort(sorted, std::greater{}, &RowError::factor);
   sorted.resize(std::min(count, sorted.size()));
   return sorted;
 }

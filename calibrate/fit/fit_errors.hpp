@@ -13,6 +13,9 @@ namespace stagecraft {
 struct RowError {
   std::string row;   // "4096 x 1024, k 4096, NN"
   double error = 0;  // predicted / measured - 1
+  // |ln(predicted / measured)|: a time ten times too long is as far off as one ten times too short, where
+  // shares of it are -90 and +900 %.
+  [[nodiscard]] double factor() const;
 };
 
 class FitErrors {
@@ -24,7 +27,7 @@ class FitErrors {
   [[nodiscard]] double p95() const { return quantile(0.95); }
   // The quantile of the absolute errors, linear between two rows; 0 without rows.
   [[nodiscard]] double quantile(double share) const;
-  // The `count` largest absolute errors, largest first; equal ones in the order in which they came.
+  // The `count` largest errors by their factor, largest first; equal ones in the order in which they came.
   [[nodiscard]] std::vector<RowError> worst(std::size_t count) const;
   [[nodiscard]] const std::vector<RowError>& rows() const { return rows_; }
 

@@ -217,6 +217,7 @@ std::optional<FittedProfile> fit_profile(const SampleSet& samples, const Hardwar
   }
   if (!are_possible(samples, base, diagnostics)) return std::nullopt;
   FittedProfile fitted = fit_families(samples, base);
+  for (const Diagnostic& doubt : fitted.doubts) diagnostics.warning(doubt);
   if (fitted.unused == samples.samples.size()) {
     std::string message =
         fmt::format("none of {} samples serves a constant of a profile", samples.samples.size());

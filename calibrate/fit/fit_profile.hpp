@@ -41,11 +41,12 @@ struct FittedProfile {
   HardwareProfile profile;
   ProfileRemarks remarks;
   std::vector<FamilyFit> families;
-  std::size_t unused = 0;  // samples that no constant of a profile asks for
+  std::size_t unused = 0;          // samples that no constant of a profile asks for
+  std::vector<Diagnostic> doubts;  // samples that a table holds, and that look like slips
 };
 
 // Reports and returns nullopt when the samples are of another device than the base (its facts would be
-// wrong), or when nothing of the profile can be fitted from them.
+// wrong), or when nothing of the profile can be fitted from them. Warns of doubtful samples.
 [[nodiscard]] std::optional<FittedProfile> fit_profile(const SampleSet& samples, const HardwareProfile& base,
                                                        const std::string& name, Diagnostics& diagnostics);
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -178,6 +179,13 @@ void GemmSamplesFit::fit_table() {
               fmt::format("TN {:.3f}, NN {:.3f}, NT {:.3f}, {} rows", model.efficiency_tn.value,
                           model.efficiency_nn.value, model.efficiency_nt.value, model.table.rows.size()),
               fit.left_out);
+  const double doubtful = std::log(2.0);  // a time off by a factor of two
+  // One bad time misleads its neighbours, but not the formula, which far rows hardly bend.
+  for (std::size_t i = 0; i < samples.size(); ++i) {
+    const RowError& left_out = fit.left_out.rows()[i];
+    if (std::min(left_out.factor(), fit.formula.rows()[i].factor()) > doubtful)
+      draft_.doubt(*samples[i], left_out);
+  }
 }
 
 // The fitted model, rounded to the digits of a file, with the source of each constant.

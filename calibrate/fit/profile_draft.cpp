@@ -31,6 +31,17 @@ void ProfileDraft::tell(std::string family, std::string outcome, FitErrors error
       {.family = std::move(family), .outcome = std::move(outcome), .left_out = std::move(errors)});
 }
 
+void ProfileDraft::doubt(const Sample& sample, const RowError& left_out) {
+  const auto at = static_cast<std::size_t>(&sample - set_.samples.data());
+  out_.doubts.push_back(
+      {.severity = Severity::kWarning,
+       .code = "doubtful-sample",
+       .where = at < set_.places.size() ? set_.places[at] : SourceLocation{},
+       .message = fmt::format("{} took {:.2g} times what the other samples say", left_out.row,
+                              1 / std::max(1 + left_out.error, 1e-9)),
+       .hint = "it is a row of the fitted profile all the same: measure it again, or take its line out"});
+}
+
 FittedProfile ProfileDraft::finished() && {
   out_.unused = set_.samples.size() - used_.size();
   return std::move(out_);

@@ -53,6 +53,8 @@ class ProfileDraft {
   // A sample may serve several constants.
   void use(const Samples& samples) { used_.insert(samples.begin(), samples.end()); }
   void tell(std::string family, std::string outcome, FitErrors errors = {});
+  // A sample that is used, though neither its neighbours nor the fit of all understand it.
+  void doubt(const Sample& sample, const RowError& left_out);
 
   [[nodiscard]] FittedProfile finished() &&;
 

@@ -53,6 +53,8 @@ constexpr CodeMeaning kMeanings[] = {
     {"cut-off", "A file ends in the middle: what it says is used as far as it goes."},
     {"document-type", "A document type declaration is not read."},
     {"does-not-fit", "Sizes of the machine do not go together, as NICs and planes."},
+    {"doubtful-sample",
+     "A measured time is far from what all other samples say. Measure it again, or take it out."},
     {"duplicate", "The same thing is meant twice."},
     {"duplicate-attribute", "An XML attribute is given twice."},
     {"duplicate-key", "A key is given twice in a mapping. Remove one."},

@@ -576,6 +576,34 @@ std::string refusal(const std::string& text) {
   return diagnostics.items().empty() ? "" : render(diagnostics.items().front());
 }
 
+// Shares of the measured time are -90 and +150 %.
+TEST(FitErrors, ATimeTenTimesTooLongIsWorseThanAPredictionTwiceAndAHalfTooLong) {
+  FitErrors errors;
+  errors.add("neighbour", 2.5, 1);
+  errors.add("slip", 1, 10);
+  EXPECT_EQ(errors.worst(1).front().row, "slip");
+}
+
+// One time of 36 is several times too long: it is named, and none of its neighbours.
+TEST(FitProfile, ADoubtfulGemmIsNamedWithItsPlace) {
+  const HardwareProfile base = a100();
+  for (const double slip : {10.0, 3.0, 1.0}) {
+    std::vector<Sample> samples = gemm_samples(base);
+    samples[17].min_s = samples[17].median_s *= slip;
+    Diagnostics diagnostics;
+    const std::optional<SampleSet> set =
+        read_sample_set({{.name = "a.jsonl", .text = lines(samples)}}, diagnostics);
+    const std::optional<FittedProfile> fit = fit_profile(set.value(), base, "made", diagnostics);
+    ASSERT_TRUE(fit.has_value()) << slip;
+    ASSERT_EQ(diagnostics.items().size(), slip == 1 ? 0u : 1u) << slip << render_json(diagnostics.items());
+    if (slip == 1) continue;
+    EXPECT_EQ(diagnostics.items()[0].code, "doubtful-sample");
+    EXPECT_EQ(diagnostics.items()[0].where.line, 18);
+    EXPECT_THAT(diagnostics.items()[0].message, HasSubstr("2048 x 1024, k 4096, NN took "));
+    EXPECT_THAT(diagnostics.items()[0].message, HasSubstr(fit->families[0].left_out.worst(1)[0].row));
+  }
+}
+
 TEST(SampleSet, APointMeasuredAgainCountsOnce) {
   std::vector<Sample> samples = all_reduce_samples();
   samples.push_back(samples[1]);
