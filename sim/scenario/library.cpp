@@ -13,7 +13,7 @@
 namespace stagecraft {
 namespace {
 
-// Is the software of a profile installed? A name that is not would be an error of the one scenario that takes it.
+// Is the software of a profile installed? A name that is not would stop the one scenario that takes it.
 bool finds_software(const DefaultSoftware& software, const std::string& text, const std::string& name,
                     Library& library, Diagnostics& diagnostics) {
   const std::filesystem::path none;

@@ -64,8 +64,8 @@ bool within_limit(const PublishedSet& set, double mean, const Call& call, Sessio
   return false;
 }
 
-// The answer for a set of which nothing could be scored, which passes no limit. Of all sets many have no memory
-// figures; of one that somebody names it is said.
+// The answer for a set of which nothing could be scored, which passes no limit. Of all sets many have no
+// memory figures; of one that somebody names it is said.
 int answer_of_none(const PublishedSet& set, const Call& call, Session& session) {
   if (!call.limit && call.arguments.words().empty()) return kDone;
   session.err << fmt::format("{}: nothing could be scored\n", set.name);
