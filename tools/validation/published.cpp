@@ -116,7 +116,7 @@ class RowReader {
   PublishedRow read(const YamlNode& row) {
     PublishedRow out;
     YamlMap map(&row, "", row.where, diagnostics_);
-    out.id = map.text("id");
+    out.id = map.text("id", fmt::format("line {}", row.where.line));
     out.model = text(row, "model");
     note_keys(out, row);
     out.skip = text(row, "skip");
@@ -161,7 +161,7 @@ class RowReader {
     return node == nullptr || node->kind == YamlNode::Kind::kNull ? nullptr : node;
   }
 
-  // One time at most: a prediction can be compared with one, and two may disagree.
+  // A prediction is compared with one time: the first of those given.
   void read_time(PublishedRow& out, const YamlNode& row) {
     constexpr std::string_view kTimes[] = {"iteration_time_s", "iteration_time_ms", "tokens_per_s_per_gpu"};
     std::string_view first;
@@ -169,12 +169,13 @@ class RowReader {
       const YamlNode* node = given(row, key);
       if (node == nullptr) continue;
       if (!first.empty())
-        error("contradiction", *node, key, fmt::format("stands beside {}, and one time is compared", first),
-              "keep what was measured; the other may stand under `printed`");
-      first = key;
+        warning("contradiction", *node, key,
+                fmt::format("stands beside {}, which is the time compared", first),
+                "keep what was measured; the other may stand under `printed`");
+      if (first.empty()) first = key;
     }
-    out.iteration_seconds = measured(row, kTimes[0]);
-    if (const auto ms = measured(row, kTimes[1])) out.iteration_seconds = *ms * 1e-3;
+    const std::optional<double> seconds = measured(row, kTimes[0]), ms = measured(row, kTimes[1]);
+    out.iteration_seconds = seconds ? seconds : ms ? std::optional(*ms * 1e-3) : std::nullopt;
     out.tokens_per_s_per_gpu = measured(row, kTimes[2]);
   }
 
@@ -196,6 +197,14 @@ class RowReader {
                         .path = std::string(key),
                         .message = std::move(message),
                         .hint = std::move(hint)});
+  }
+  void warning(std::string code, const YamlNode& value, std::string_view key, std::string message,
+               std::string hint) {
+    diagnostics_.warning({.code = std::move(code),
+                          .where = value.where,
+                          .path = std::string(key),
+                          .message = std::move(message),
+                          .hint = std::move(hint)});
   }
 
   void take(YamlNode& scenario, const YamlEntry& entry) {
@@ -243,10 +252,9 @@ class RowReader {
     if (!out.gpus || *out.gpus < 1)
       return error("out-of-range", *gpus, "gpus", in_quotes(gpus->text) + " is no number of GPUs",
                    "a whole number from 1 on");
-    if (*out.gpus > gpus_per_node_ && *out.gpus % gpus_per_node_ != 0)
-      return error("not-divisible", *gpus, "gpus",
-                   fmt::format("{} is no multiple of the {} GPUs of a node", *out.gpus, gpus_per_node_),
-                   "`gpus_per_node: N` at the top of the file says what nodes the set has");
+    if (*out.gpus > gpus_per_node_ && *out.gpus % gpus_per_node_ != 0 && out.skip.empty())
+      out.skip = fmt::format("{} GPUs are no multiple of the {} of a node (`gpus_per_node`)", *out.gpus,
+                             gpus_per_node_);
     YamlNode& cluster = section(scenario, "cluster");
     if (*out.gpus < gpus_per_node_) {
       put(cluster, "gpus", *gpus);
@@ -277,7 +285,8 @@ std::vector<YamlNode> rows_of(YamlMap& file) {
   const std::vector<std::string> columns = read_columns(file);
   const YamlNode* rows = file.get("rows");
   if (rows == nullptr || rows->kind != YamlNode::Kind::kSequence) {
-    file.error("rows", "not-published", "expected a list of rows", "a row is `{id: NAME, gpus: 8, …}`");
+    file.warning("rows", "not-published", "is no list of rows: nothing is scored",
+                 "a row is `{id: NAME, gpus: 8, …}`");
     return {};
   }
   std::vector<YamlNode> out;
@@ -336,20 +345,35 @@ PublishedSet read_head(YamlMap& file) {
   return set;
 }
 
-// Keys for whoever reads the file, and those that rows are read with.
-constexpr std::string_view kOtherFileKeys[] = {"format",   "hardware", "notes",  "memory",  "flops",
-                                               "rounding", "tables",   "models", "scenario"};
+constexpr std::string_view kFileKeys[] = {
+    "format",        "set",           "source",   "hardware", "notes",   "assumed",
+    "memory_figure", "memory_rank",   "memory",   "rows",     "columns", "models",
+    "flops",         "gpus_per_node", "scenario", "rounding", "tables"};
+
+// A file may hold what else its readers want to know; only what looks like a slip is mentioned.
+void mention_slips(const YamlNode& root, Diagnostics& diagnostics) {
+  const std::vector<std::string> names = to_strings(kFileKeys);
+  for (const YamlEntry& entry : root.entries) {
+    const std::optional<std::string> near = nearest_name(entry.key, names);
+    if (!near || *near == entry.key) continue;
+    diagnostics.warning({.code = "unknown-key",
+                         .where = entry.where,
+                         .path = entry.key,
+                         .message = "is not read",
+                         .hint = "did you mean " + in_quotes(*near) + "?"});
+  }
+}
 
 void check_ids(const std::vector<YamlNode>& rows, Diagnostics& diagnostics) {
   std::set<std::string> seen;
   for (const YamlNode& row : rows) {
     const YamlNode* id = row.find("id");
     if (id == nullptr || seen.insert(id->text).second) continue;
-    diagnostics.error({.code = "duplicate-name",
-                       .where = id->where,
-                       .path = "id",
-                       .message = in_quotes(id->text) + " is the id of a row before",
-                       .hint = "ids tell rows apart in reports and fits"});
+    diagnostics.warning({.code = "duplicate-name",
+                         .where = id->where,
+                         .path = "id",
+                         .message = in_quotes(id->text) + " is the id of a row before",
+                         .hint = "ids tell rows apart in reports and fits"});
   }
 }
 
@@ -388,8 +412,7 @@ std::optional<PublishedSet> load_published(const std::filesystem::path& file, co
   const std::vector<YamlNode> rows = rows_of(top);
   for (const YamlNode& row : rows) set.rows.push_back(reader.read(row));
   check_ids(rows, diagnostics);
-  for (const std::string_view key : kOtherFileKeys) (void)top.get(key);
-  top.finish();
+  mention_slips(*root, diagnostics);
   if (!errors.clean()) return std::nullopt;
   return set;
 }
