@@ -188,7 +188,9 @@ void GemmSamplesFit::fit_table() {
   }
 }
 
-// The fitted model, rounded to the digits of a file, with the source of each constant.
+// The fitted model, rounded to the digits of a file, with the source of each constant. A scale of the base below
+// 1 is what long runs hold of bursts, which the samples of bursts do not change; one above 1 is of a table of a
+// slower device.
 GemmModel GemmSamplesFit::sourced(const GemmFit& fit, std::size_t points) const {
   GemmModel model = fit.model;
   const std::string errors = "each row left out in turn: " + fit.left_out.summary();
@@ -204,14 +206,15 @@ GemmModel GemmSamplesFit::sourced(const GemmFit& fit, std::size_t points) const 
   model.table.source = draft_.origin(points) + fmt::format("; launch and drain of {} taken out of each time",
                                                            human(from_seconds(fit.t0_seconds)));
   model.table_precisions = {precision_};
-  // Without sustained samples the drop of a table of bursts under load is unknown.
-  const bool training = load_ == "training";
-  model.scale = {.value = 1,
-                 .provenance = training ? Provenance::kMeasured : Provenance::kAssumed,
-                 .source = training
-                               ? "the table is of a training run, at its clocks and with what ran beside it"
-                               : "no sustained samples: training at the clocks of short bursts, which is too "
-                                 "fast where power limits"};
+  if (load_ == "training")
+    model.scale = {.value = 1,
+                   .provenance = Provenance::kMeasured,
+                   .source = "the table is of a training run, at its clocks and with what ran beside it"};
+  else if (model.scale.value >= 1)
+    model.scale = {.value = 1,
+                   .provenance = Provenance::kAssumed,
+                   .source = "no sustained samples: training at the clocks of short bursts, which is too "
+                             "fast where power limits"};
   compare_with_formula(model, draft_.profile().device.sms);
   return model;
 }
@@ -251,7 +254,13 @@ void GemmSamplesFit::fit_sustained() {
   SampleRatios ratios = sustained_ratios(dtype_, "layer");
   const bool of_layer = !ratios.values.empty();
   if (!of_layer) ratios = sustained_ratios(dtype_, "");
-  if (ratios.values.empty()) return;
+  if (ratios.values.empty()) {
+    const Sourced<double>& kept = draft_.profile().gemm.scale;
+    if (t0_seconds_ && load_ == "burst")
+      draft_.tell("gemm, sustained", fmt::format("no samples: {:.3f} of the burst rate, {}", kept.value,
+                                                 kept.value < 1 ? "as the base has it" : "assumed"));
+    return;
+  }
   const double scale = std::min(rounded_to(median(ratios.values), 1e-4), 2.0);
   draft_.measured(draft_.profile().gemm.scale, scale, ratios.samples,
                   of_layer

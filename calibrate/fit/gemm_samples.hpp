@@ -5,7 +5,7 @@
 //                in their place where there is no burst
 //   batched      -> batched_efficiency over that model, median
 //   sustained    beside a burst of the same shape -> scale, median ratio; those of the mix of a layer where it
-//                was measured
+//                was measured; without any, a base's scale below 1 stays
 //   e4m3, e5m2   -> fp8_factor, fp8_prologue over that model, fp8_table; those of long runs beside bursts ->
 //                fp8_scale
 #pragma once

@@ -247,6 +247,23 @@ TEST(FitProfile, SustainedOverBurstIsTheScale) {
   EXPECT_EQ(profile.gemm.scale.provenance, Provenance::kMeasured);
 }
 
+// What long runs hold of bursts is the device's: new bursts do not change it. A scale above 1 is of a table of
+// a slower device, which the samples replace.
+TEST(FitProfile, WithoutLongRunsTheBaseSaysWhatTheyHold) {
+  HardwareProfile base = a100();
+  EXPECT_GT(base.gemm.scale.value, 1);
+  const std::vector<Sample> samples = gemm_samples(base);
+  const FittedProfile of_slower = fitted(samples, base);
+  EXPECT_EQ(of_slower.profile.gemm.scale.value, 1);
+  EXPECT_EQ(of_slower.families.at(1).outcome, "no samples: 1.000 of the burst rate, assumed");
+  base.gemm.scale = {.value = 0.9, .provenance = Provenance::kMeasured, .source = "a long run"};
+  const FittedProfile fit = fitted(samples, base);
+  EXPECT_EQ(fit.profile.gemm.scale.value, 0.9);
+  EXPECT_EQ(fit.profile.gemm.scale.source, "a long run");
+  EXPECT_EQ(fit.families.at(1).family, "gemm, sustained");
+  EXPECT_EQ(fit.families.at(1).outcome, "no samples: 0.900 of the burst rate, as the base has it");
+}
+
 // A layer's mix has attention and copies, beside which products have more power than alone.
 TEST(FitProfile, TheMixOfALayerIsTheScaleWhereItWasMeasured) {
   const HardwareProfile base = a100();
