@@ -43,6 +43,11 @@ double median_seconds(const ProfileDraft::Samples& samples) {
   return median(seconds);
 }
 
+// Was an empty kernel timed both in a busy stream and alone?
+bool launch_was_timed(const ProfileDraft& draft) {
+  return !empty_kernels(draft, "busy").empty() && !empty_kernels(draft, "alone").empty();
+}
+
 // t0, the time subtracted from GEMMs in a burst, exceeds the time of an empty kernel: GEMMs fill and drain,
 // and that part remains when the stream is busy.
 void fit_kernel_gap(ProfileDraft& draft, std::optional<double> t0_seconds) {
@@ -193,8 +198,12 @@ FittedProfile fit_families(const SampleSet& samples, const HardwareProfile& base
   if (samples.again > 0)
     draft.tell("points measured again", fmt::format("{}, the last of each counts", samples.again));
   tell_limited_gemms(draft);
-  const std::optional<double> t0_seconds = fit_gemm_samples(draft);
-  fit_kernel_gap(draft, t0_seconds);
+  if (launch_was_timed(draft)) {
+    fit_kernel_gap(draft, fit_gemm_samples(draft, true));
+  } else {
+    fit_kernel_gap(draft, std::nullopt);
+    fit_gemm_samples(draft, false);
+  }
   fit_overlap_slowdown(draft);
   fit_memory_kernels(draft);
   fit_attention_samples(draft);

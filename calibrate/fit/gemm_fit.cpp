@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -77,7 +78,7 @@ Sourced<double>& layout_efficiency(GemmModel& model, GemmLayout layout) {
 class Constants {
  public:
   Constants(const std::vector<GemmPoint>& points, const GemmDevice& device)
-      : stands_alone_(device.stands_alone) {
+      : launch_seconds_(device.launch_seconds) {
     for (const GemmLayout layout : {GemmLayout::kTN, GemmLayout::kNN, GemmLayout::kNT}) {
       if (std::ranges::any_of(points, [&](const GemmPoint& p) { return p.layout == layout; }))
         layouts_.push_back(layout);
@@ -86,7 +87,7 @@ class Constants {
 
   [[nodiscard]] VectorXd read(const GemmFit& fit) const {
     VectorXd x(first_layout() + static_cast<Index>(layouts_.size()));
-    if (stands_alone_) x(0) = std::log(fit.t0_seconds);
+    if (!launch_seconds_) x(0) = std::log(fit.t0_seconds);
     for (std::size_t i = 1; i < std::size(kTiles); ++i)
       if (kTileClass[i] > 0)
         x(first_rate() + static_cast<Index>(kTileClass[i]) - 1) = std::log(fit.model.tiles[i].rate);
@@ -96,7 +97,7 @@ class Constants {
   }
 
   void write(const VectorXd& x, GemmFit& fit) const {
-    fit.t0_seconds = stands_alone_ ? std::exp(x(0)) : 0;
+    fit.t0_seconds = launch_seconds_ ? *launch_seconds_ : std::exp(x(0));
     ClassRates rates{1};
     for (std::size_t c = 1; c < rates.size(); ++c)
       rates[c] = std::exp(x(first_rate() + static_cast<Index>(c) - 1));
@@ -114,9 +115,9 @@ class Constants {
   }
 
  private:
-  [[nodiscard]] Index first_rate() const { return stands_alone_ ? 1 : 0; }
+  [[nodiscard]] Index first_rate() const { return launch_seconds_ ? 0 : 1; }
   [[nodiscard]] Index first_layout() const { return first_rate() + 4; }
-  bool stands_alone_;
+  std::optional<double> launch_seconds_;
   std::vector<GemmLayout> layouts_;
 };
 

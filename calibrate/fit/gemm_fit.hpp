@@ -7,7 +7,7 @@
 //   c      what the rows around say about the formula: sum w r / (sum w + prior), w = exp(-(d/radius)^2), as
 //          in models/compute_cost.hpp
 //   t0     launch and drain of a call that stands alone; a profile charges host.kernel_gap instead, so t0 is
-//          taken out of the rows
+//          taken out of the rows. Where only the gap is known, it is t0, and a row costs what its sample took
 //
 // Continuous constants (t0, e by layout, rates of the tiles) are fitted by damped least squares on
 // ln(predicted / measured), which does not depend on the size of a shape. Whole numbers (prologue, split-k)
@@ -18,6 +18,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -45,8 +46,8 @@ struct GemmDevice {
   FlopRate peak{};               // peak in the precision of the points
   Bandwidth memory_bandwidth{};  // achieved
   double element_bytes = 2;
-  // False: the times hold no launch, as under a table of kernel efficiencies; t0 = 0.
-  bool stands_alone = true;
+  // t0 where it is known: 0 under a table of kernel efficiencies. Empty: fitted.
+  std::optional<double> launch_seconds{};
 };
 
 inline constexpr std::size_t kMinGemmPoints = 12;

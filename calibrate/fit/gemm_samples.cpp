@@ -118,8 +118,11 @@ Precision table_precision(const ProfileDraft& draft, std::string_view load) {
 
 class GemmSamplesFit {
  public:
-  explicit GemmSamplesFit(ProfileDraft& draft)
-      : draft_(draft), load_(table_load(draft)), precision_(table_precision(draft, load_)) {}
+  GemmSamplesFit(ProfileDraft& draft, bool launch_was_timed)
+      : draft_(draft),
+        launch_was_timed_(launch_was_timed),
+        load_(table_load(draft)),
+        precision_(table_precision(draft, load_)) {}
 
   std::optional<double> run() {
     if (!draft_.profile().supports(precision_)) {
@@ -147,6 +150,7 @@ class GemmSamplesFit {
   [[nodiscard]] GemmDevice gemm_device() const;
 
   ProfileDraft& draft_;
+  bool launch_was_timed_;
   std::string_view load_;  // load of the table's samples
   Precision precision_;    // and their precision
   std::string_view dtype_ = kPrecisionNames[static_cast<std::size_t>(precision_)];
@@ -169,7 +173,9 @@ void GemmSamplesFit::fit_table() {
     return draft_.tell("gemm", fmt::format("{} shapes, {} are needed: the base's table stays", points.size(),
                                            kMinGemmPoints));
   }
-  const GemmFit fit = fit_gemm(points, gemm_device(), draft_.profile().gemm);
+  GemmDevice device = gemm_device();
+  if (!launch_was_timed_) device.launch_seconds = to_seconds(draft_.profile().host.kernel_gap.value);
+  const GemmFit fit = fit_gemm(points, device, draft_.profile().gemm);
   t0_seconds_ = fit.t0_seconds;
   const GemmModel& model = draft_.profile().gemm = sourced(fit, points.size());
   draft_.remarks().table = Provenance::kMeasured;
@@ -203,7 +209,8 @@ GemmModel GemmSamplesFit::sourced(const GemmFit& fit, std::size_t points) const 
   round_rows(model.table.rows);
   model.tile_source = "fitted on the rows of the table; " + errors;
   model.correction_source = "chosen on the rows of the table; " + errors;
-  model.table.source = draft_.origin(points) + fmt::format("; launch and drain of {} taken out of each time",
+  model.table.source = draft_.origin(points) + fmt::format("; {} of {} taken out of each time",
+                                                           launch_was_timed_ ? "launch and drain" : "the gap",
                                                            human(from_seconds(fit.t0_seconds)));
   model.table_precisions = {precision_};
   if (load_ == "training")
@@ -338,8 +345,8 @@ std::string shape_name(const Sample& sample) {
 
 }  // namespace
 
-std::optional<double> fit_gemm_samples(ProfileDraft& draft) {
-  return GemmSamplesFit(draft).run();
+std::optional<double> fit_gemm_samples(ProfileDraft& draft, bool launch_was_timed) {
+  return GemmSamplesFit(draft, launch_was_timed).run();
 }
 
 void tell_limited_gemms(ProfileDraft& draft) {

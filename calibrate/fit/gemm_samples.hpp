@@ -17,8 +17,9 @@
 namespace stagecraft {
 
 // Returns the seconds of launch and drain in a burst that were taken out of the table; empty where there is
-// none.
-std::optional<double> fit_gemm_samples(ProfileDraft& draft);
+// none. Where no launch was timed, it is not known how much of one a busy stream hides: the profile's gap is
+// taken out, which every GEMM is charged.
+std::optional<double> fit_gemm_samples(ProfileDraft& draft, bool launch_was_timed);
 
 // Lists bursts whose clock was held by power or heat: they are no points of the burst fit.
 void tell_limited_gemms(ProfileDraft& draft);

@@ -212,6 +212,38 @@ TEST(FitProfile, WhatFillsAndDrainsInAProductIsInTheKernelGap) {
   EXPECT_THAT(profile.host.kernel_gap.source, HasSubstr("fills and drains"));
 }
 
+// Launches of 5 us in a burst, and a gap of 2 us in the base: without empty kernels nobody knows that a busy
+// stream hides the other 3.
+TEST(FitProfile, ARowCostsWhatItsSampleTookWhereNoLaunchWasTimed) {
+  const HardwareProfile base = a100();
+  std::vector<Sample> samples = gemm_samples(base);
+  for (Sample& sample : samples) sample.median_s += 3e-6;
+  const auto seconds = [](const HardwareProfile& profile, std::size_t i) {
+    const GemmRow& row = profile.gemm.table.rows.at(i);
+    const double work = 2.0 * static_cast<double>(row.m * row.n * row.k);
+    return to_seconds(profile.host.kernel_gap.value) + work / (312e12 * row.efficiency);
+  };
+  const auto sample_of = [&](const GemmRow& row) {
+    const auto is_of = [&](const Sample& sample) {
+      return sample.shape.at("m") == row.m && sample.shape.at("n") == row.n && sample.shape.at("k") == row.k;
+    };
+    return *std::ranges::find_if(samples, is_of);  // made alike in all layouts
+  };
+  const auto expect_rows_cost_their_samples = [&](const HardwareProfile& profile) {
+    ASSERT_EQ(profile.gemm.table.rows.size(), samples.size());
+    for (std::size_t i = 0; i < samples.size(); ++i) {
+      const Sample sample = sample_of(profile.gemm.table.rows[i]);
+      EXPECT_NEAR(seconds(profile, i) / sample.median_s, 1, 1e-3);
+    }
+  };
+  expect_rows_cost_their_samples(fitted(samples, base).profile);
+  // The launch alone says nothing of a busy stream, and a busy stream nothing of a launch.
+  std::vector<Sample> with_busy = samples;
+  add_empty_kernels(with_busy, 1e-6, 4e-6);
+  with_busy.pop_back();
+  expect_rows_cost_their_samples(fitted(with_busy, base).profile);
+}
+
 // Beside 16 and 24 multiprocessors that add: 1.2 and 1.3 times; neither fewer of them nor copies count.
 TEST(FitProfile, ProductsBesideACollectivesMultiprocessorsAreTheOverlapSlowdown) {
   const HardwareProfile base = a100();
