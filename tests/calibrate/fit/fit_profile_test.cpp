@@ -587,6 +587,27 @@ TEST(FitProfile, SamplesFasterThanTheDeviceAreRefusedWithTheirPlace) {
   EXPECT_THAT(render(diagnostics.items().front()), HasSubstr("whose data sheet ends at 312 TFLOP/s"));
 }
 
+// Milliseconds or microseconds for seconds.
+TEST(FitProfile, SamplesInAnotherUnitAreRefused) {
+  const HardwareProfile base = a100();
+  Sample memory = made_sample("kernel", "layernorm_forward");
+  memory.bytes = 1e6;
+  memory.median_s = 3e-6;
+  std::vector<Sample> busy;
+  add_empty_kernels(busy, 1.5e-6, 4e-6);
+  for (const Sample& good : {gemm_samples(base).front(), flash_sample(base, "flash_backward", 1, 64, 512), memory,
+                             busy.front()})
+    for (const double unit : {1e3, 1e6}) {
+      Sample bad = good;
+      bad.median_s *= unit;
+      const SampleSet set{.setup = bad.setup, .samples = {bad}, .date = bad.date};
+      Diagnostics diagnostics;
+      EXPECT_FALSE(fit_profile(set, base, "made", diagnostics).has_value());
+      EXPECT_EQ(diagnostics.items().at(0).code, "impossible-sample") << bad.family << ' ' << unit;
+      EXPECT_THAT(diagnostics.items().at(0).message, HasSubstr("whose data sheet gives the work"));
+    }
+}
+
 // A device of before bf16.
 TEST(FitProfile, ProductsAreHeldAgainstThePeaksThatTheBaseHas) {
   HardwareProfile base = a100();
