@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -41,12 +42,24 @@ bool in_a_burst(const Sample& sample) {
   return tag_of(sample, "load", "burst") != "sustained";
 }
 
+// The heads of all sequences of a batch: blocks of queries come from each.
+std::int64_t heads_of(const Sample& sample) {
+  return extent_of(sample, "batch", 1) * extent_of(sample, "heads", 1);
+}
+
+// Do samples of one length have different numbers of heads? With one number of heads, few blocks and short rows
+// are the same samples: nothing tells half blocks and half length apart.
+bool several_heads_at_a_length(const ProfileDraft::Samples& samples) {
+  std::map<std::int64_t, std::set<std::int64_t>> heads;
+  for (const Sample* sample : samples) heads[extent_of(*sample, "sequence", 1)].insert(heads_of(*sample));
+  return std::ranges::any_of(heads, [](const auto& of_length) { return of_length.second.size() > 1; });
+}
+
 // Factor on a rate for few blocks and for another head size.
 double share_of(const HardwareProfile& profile, double half_blocks, double half_head_size,
                 const Sample& sample) {
   const double length = static_cast<double>(extent_of(sample, "sequence", 0));
-  const double heads =
-      static_cast<double>(extent_of(sample, "batch", 1)) * static_cast<double>(extent_of(sample, "heads", 1));
+  const auto heads = static_cast<double>(heads_of(sample));
   return flash_occupancy(half_blocks * profile.device.sms, heads * length / kFlashBlockQueries) *
          flash_head_share(half_head_size, static_cast<double>(extent_of(sample, "head_size", 0)));
 }
@@ -73,7 +86,7 @@ class PassFit {
     double half_blocks = 0, error = 0;
   };
   [[nodiscard]] Choice best(double half_head_size) const {
-    if (causal_.size() + dense_.size() < kMinForOccupancy)
+    if (!knows_occupancy())
       return {pass_.half_blocks.value, error(pass_.half_blocks.value, half_head_size)};
     Choice best{.half_blocks = 0, .error = std::numeric_limits<double>::infinity()};
     for (int step = 0; step * kHalfBlocksStep <= kMostHalfBlocks; ++step) {
@@ -86,8 +99,7 @@ class PassFit {
   void fit(double half_head_size) {
     ProfileDraft::Samples samples = causal_;
     samples.insert(samples.end(), dense_.begin(), dense_.end());
-    if (samples.size() >= kMinForOccupancy &&
-        (lengths(causal_) >= kMinLengths || lengths(dense_) >= kMinLengths))
+    if (knows_occupancy())
       draft_.measured(pass_.half_blocks, best(half_head_size).half_blocks, samples,
                       "nearest to samples of several numbers of heads");
     fit_curve(causal_, true, half_head_size, pass_.causal);
@@ -101,6 +113,13 @@ class PassFit {
   }
 
  private:
+  // Samples enough, and several numbers of heads under a mask that gets a curve.
+  [[nodiscard]] bool knows_occupancy() const {
+    if (causal_.size() + dense_.size() < kMinForOccupancy) return false;
+    return std::ranges::any_of(std::array{&causal_, &dense_}, [](const ProfileDraft::Samples* samples) {
+      return lengths(*samples) >= kMinLengths && several_heads_at_a_length(*samples);
+    });
+  }
   // The fixed part and the gap belong to the profile. The curve is fitted to the rest, so that the price of a
   // sample equals the sample.
   [[nodiscard]] double constant() const {

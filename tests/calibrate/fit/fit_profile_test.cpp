@@ -505,6 +505,24 @@ TEST(FitProfile, AttentionOfSeveralHeadsTellsItsOccupancyAndHeadSize) {
   EXPECT_NEAR(kernel.backward.causal.rate.count(), 200e12, 1e9) << "no long run of it was measured";
 }
 
+// With 4 heads alone, or as many heads as keep the blocks alike, occupancy is no other thing than the length.
+TEST(FitProfile, AttentionOfOneNumberOfHeadsKeepsTheBasesHalfBlocks) {
+  const HardwareProfile base = a100();
+  const double kept = base.attention.kernel().forward.half_blocks.value;
+  EXPECT_NE(kept, 1.2);
+  std::vector<Sample> one, alike;
+  for (std::int64_t length = 128; length <= 16384; length *= 2) {
+    one.push_back(flash_sample(base, "flash_forward", 4, 128, length));
+    alike.push_back(flash_sample(base, "flash_forward", 16384 / length, 128, length));
+  }
+  for (const std::vector<Sample>& samples : {one, alike}) {
+    const HardwareProfile profile = fitted(samples, base).profile;
+    EXPECT_EQ(profile.attention.kernel().name, "cudnn");
+    EXPECT_EQ(profile.attention.kernel().forward.half_blocks.value, kept);
+    EXPECT_EQ(profile.attention.kernel().forward.causal.provenance, Provenance::kMeasured);
+  }
+}
+
 TEST(FitProfile, BackendsOfPytorchAreTheKernelsThatTheyCall) {
   const HardwareProfile base = a100();
   std::vector<Sample> samples;
