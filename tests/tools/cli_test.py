@@ -1578,6 +1578,19 @@ class Answers(Case):
         alone = [json.loads(line) for line in stagecraft("validate", sets[1], sets[1], "--json").stdout.splitlines()][-1]
         self.assertIsNone(alone["fitted"])
 
+    def test_a_profile_of_ones_own_has_the_fitted_constants_of_its_base(self):
+        profile = (SOURCE / "calibrate/profiles/a100-sxm4-80gb.yaml").read_text(encoding="utf-8")
+        self.write("own.yaml", profile.replace("name: a100-sxm4-80gb", "name: own", 1))
+        published = (SOURCE / "calibrate/validation/megatron_sc21.yaml").read_text(encoding="utf-8")
+        for name, held_out in (("megatron_sc21", False), ("mine", True)):
+            rows = published.replace("a100-sxm4-80gb", str(self.folder / "own.yaml"))
+            self.write("rows.yaml", rows.replace("set: megatron_sc21\n", f"set: {name}\n"))
+            score = self.results(stagecraft("validate", self.folder / "rows.yaml", "--json"))[0]
+            self.assertEqual(["own", held_out], [score["profile"], score["held_out"]])
+            said = " ".join(stagecraft("validate", self.folder / "rows.yaml").stdout.split())
+            self.assertIn("profile own: constants of its base were fitted on whole iterations, "
+                          + ("none on these rows (held out)" if held_out else "some on these rows"), said)
+
     # Names of rows are longer than what their figures leave: what they begin with is said once, the longest have their own line.
     def test_rows_of_validate_keep_to_a_terminal(self):
         for name, begin in (("dgxc_gb200", "dgxc_v25.05_gb200_"), ("megatron_bridge_gb200", "bridge_"), ("megatron_sc21", "")):

@@ -63,11 +63,12 @@ void print_comparison(const SetScore& score, const ScoreData& data, std::ostream
   out << fmt::format("  90 % intervals: {} of the rows inside (* outside), median width {}\n",
                      percent(score.coverage(), 0), percent(score.median_width()));
   const FittedCount fitted = fitted_constants_of(score, data);
-  print_sentence(fmt::format("profile {}: {} fitted on whole iterations{}, {}", score.profile,
-                             counted(fitted.profile, "constant"),
-                             fitted.site > 0 ? fmt::format(", {} more of this site", fitted.site) : "",
-                             fitted.on_this_set ? "some on these rows" : "none on these rows (held out)"),
-                 out);
+  print_sentence(
+      fmt::format("profile {}: {} fitted on whole iterations{}, {}", score.profile,
+                  fitted.of_its_base ? "constants of its base were" : counted(fitted.profile, "constant"),
+                  fitted.site > 0 ? fmt::format(", {} more of this site", fitted.site) : "",
+                  fitted.on_this_set ? "some on these rows" : "none on these rows (held out)"),
+      out);
 }
 
 void print_ratios(const SetScore& score, std::ostream& out) {

@@ -102,14 +102,15 @@ std::vector<PeerScore> peers_of(const SetScore& score, const ScoreData& data) {
 }
 
 FittedCount fitted_constants_of(const SetScore& score, const ScoreData& data) {
-  FittedCount count;
-  const auto constants = data.constants.find(score.profile);
-  if (constants == data.constants.end()) return count;
-  for (const FittedConstant& constant : constants->second) {
-    const bool here = constant.is_fitted_on(score.name);
-    if (!constant.site) ++count.profile;
-    if (constant.site && here) ++count.site;
-    count.on_this_set = count.on_this_set || here;
+  FittedCount count{.of_its_base = !data.constants.contains(score.profile)};
+  for (const auto& [profile, constants] : data.constants) {
+    const bool own = profile == score.profile;
+    for (const FittedConstant& constant : constants) {
+      const bool here = constant.is_fitted_on(score.name);
+      if (own && !constant.site) ++count.profile;
+      if (own && constant.site && here) ++count.site;
+      count.on_this_set = count.on_this_set || (here && (own || count.of_its_base));
+    }
   }
   return count;
 }

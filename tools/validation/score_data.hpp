@@ -54,9 +54,11 @@ struct ScoreData {
 
 // The peers of one set: those of the rows, then those that are only printed.
 [[nodiscard]] std::vector<PeerScore> peers_of(const SetScore& score, const ScoreData& data);
-// Constants that were fitted on whole iterations: of its profile, and of its site.
+// Constants that were fitted on whole iterations: of its profile, and of its site. A profile for which none are
+// listed has those of its base, which nobody names here: then sets on which any were fitted are not held out.
 struct FittedCount {
   int profile = 0, site = 0;
+  bool of_its_base = false;  // not counted
   bool on_this_set = false;  // some of them
 };
 [[nodiscard]] FittedCount fitted_constants_of(const SetScore& score, const ScoreData& data);
