@@ -211,6 +211,18 @@ FittedProfile fit_families(const SampleSet& samples, const HardwareProfile& base
   return std::move(draft).finished();
 }
 
+// Nobody scored the new profile: intervals are taken to be as wide as with its base.
+void assume_residuals_of(const std::string& base, HardwareProfile& profile) {
+  if (!profile.residuals) return;
+  const auto assume = [&](Sourced<double>& item) {
+    item.provenance = Provenance::kAssumed;
+    item.source = fmt::format("of the base {}, this profile was not scored: {}", base, item.source);
+  };
+  for (Sourced<double>& family : profile.residuals->families) assume(family);
+  assume(profile.residuals->run);
+  assume(profile.residuals->correlation);
+}
+
 }  // namespace
 
 std::optional<FittedProfile> fit_profile(const SampleSet& samples, const HardwareProfile& base,
@@ -240,6 +252,7 @@ std::optional<FittedProfile> fit_profile(const SampleSet& samples, const Hardwar
                              kMinGemmPoints, kMinCollectivePoints)});
     return std::nullopt;
   }
+  assume_residuals_of(base.name, fitted.profile);
   fitted.profile.name = name;
   fitted.profile.date = std::max(samples.date.substr(0, 10), base.date);
   fitted.profile.made_by = "stagecraft calibrate fit, base " + base.name;

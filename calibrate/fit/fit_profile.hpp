@@ -2,7 +2,7 @@
 //
 // Values with samples are measured; all others stay as in the base profile, with the base's provenance and
 // source. A table has one origin: GEMM samples replace the base's table, collective samples the base's rows
-// of their group. Nothing is blended.
+// of their group. Nothing is blended. The base's residuals, which say how well it was scored, become assumed.
 //
 //   gemm         bf16 or fp16 -> layouts, tiles, split-k, correction, table, batched_efficiency, scale; e4m3
 //                and e5m2 beside them -> fp8_factor, fp8_prologue (gemm_samples.hpp says from which); a burst

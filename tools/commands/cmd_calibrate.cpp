@@ -73,6 +73,8 @@ void print_families(const FittedProfile& fitted, Session& session) {
                judged ? fmt::format("{:+.1f} % {}", 100 * worst.error, worst.row) : ""});
   }
   session.err << table.str();
+  if (fitted.profile.residuals)
+    session.err << "intervals: as wide as with the base; no published iteration scored the new profile\n";
   if (fitted.unused > 0)
     session.err << fmt::format("{} samples serve no constant of a profile\n", fitted.unused);
 }

@@ -425,6 +425,22 @@ TEST(FitProfile, CollectivesOfAnAlgorithmAreLeftOutBesideNcclsOwnChoice) {
   EXPECT_THAT(profile.families.back().outcome, HasSubstr("left out"));
 }
 
+// The base was scored on published iterations, and the new profile was not.
+TEST(FitProfile, TheResidualsOfTheBaseAreAssumed) {
+  const HardwareProfile base = a100();
+  const HardwareProfile profile = read_back(to_yaml(fitted(all_reduce_samples(), base)));
+  ASSERT_TRUE(base.residuals && profile.residuals);
+  const auto expect_assumed = [](const Sourced<double>& now, const Sourced<double>& of_base) {
+    EXPECT_EQ(now.value, of_base.value);
+    EXPECT_EQ(now.provenance, Provenance::kAssumed);
+    EXPECT_EQ(now.source, "of the base a100-sxm4-80gb, this profile was not scored: " + of_base.source);
+  };
+  expect_assumed(profile.residuals->run, base.residuals->run);
+  expect_assumed(profile.residuals->correlation, base.residuals->correlation);
+  for (std::size_t i = 0; i < kOpFamilyCount; ++i)
+    expect_assumed(profile.residuals->families[i], base.residuals->families[i]);
+}
+
 // The newest ingredient of a profile may be its base.
 TEST(FitProfile, IsAsNewAsTheNewerOfSamplesAndBase) {
   HardwareProfile base = a100();
