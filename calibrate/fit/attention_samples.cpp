@@ -86,8 +86,7 @@ class PassFit {
     double half_blocks = 0, error = 0;
   };
   [[nodiscard]] Choice best(double half_head_size) const {
-    if (!knows_occupancy())
-      return {pass_.half_blocks.value, error(pass_.half_blocks.value, half_head_size)};
+    if (!knows_occupancy()) return {pass_.half_blocks.value, error(pass_.half_blocks.value, half_head_size)};
     Choice best{.half_blocks = 0, .error = std::numeric_limits<double>::infinity()};
     for (int step = 0; step * kHalfBlocksStep <= kMostHalfBlocks; ++step) {
       const double half_blocks = rounded_to(step * kHalfBlocksStep, kHalfBlocksStep);

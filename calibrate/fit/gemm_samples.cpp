@@ -220,8 +220,9 @@ GemmModel GemmSamplesFit::sourced(const GemmFit& fit, std::size_t points) const 
   else if (model.scale.value >= 1)
     model.scale = {.value = 1,
                    .provenance = Provenance::kAssumed,
-                   .source = "no sustained samples: training at the clocks of short bursts, which is too "
-                             "fast where power limits"};
+                   .source =
+                       "no sustained samples: training at the clocks of short bursts, which is too "
+                       "fast where power limits"};
   compare_with_formula(model, draft_.profile().device.sms);
   return model;
 }

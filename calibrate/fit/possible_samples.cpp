@@ -37,8 +37,7 @@ double least_bytes(const Sample& sample) {
 // Does the time of such a sample end with its work? That of a collective depends on links that nobody knows
 // here, a mix is of several kernels, and memory of the host is slow.
 bool is_one_kernel(const Sample& sample) {
-  return is_gemm(sample) || sample.family == "attention" ||
-         (sample.family == "kernel" && sample.bytes > 0) ||
+  return is_gemm(sample) || sample.family == "attention" || (sample.family == "kernel" && sample.bytes > 0) ||
          (sample.family == "system" && sample.op == "empty_kernel");
 }
 

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <optional>
 #include <set>
 #include <string>
@@ -22,24 +24,38 @@ namespace stagecraft {
 namespace {
 
 constexpr std::int64_t kSchema = 1;
-constexpr Range kEfficiency{.above = 0, .up_to = 1.2};  // above 1: FLOPs counted in full that a kernel skips
-constexpr Range kScale{.above = 0, .up_to = 2};
+// A thousandth of a rate is no device any more, and what divides by less does not fit into a time.
+constexpr double kLeastShare = 1e-3;
+// Above 1: FLOPs counted in full that a kernel skips.
+constexpr Range kEfficiency{.above = kLeastShare, .up_to = 1.2, .closed_below = true};
+// GEMMs of a few rows and columns are mostly launch.
+constexpr Range kRowEfficiency{.above = 1e-6, .up_to = 1.2, .closed_below = true};
+constexpr Range kFactor{.above = kLeastShare, .up_to = 1, .closed_below = true};
+constexpr Range kFp8Factor{.above = kLeastShare, .up_to = kMostFp8Factor, .closed_below = true};
+constexpr Range kScale{.above = kLeastShare, .up_to = 2, .closed_below = true};
 constexpr Range kRadius{.above = 0, .up_to = 10, .closed_below = true};
 constexpr Range kPrior{.above = 0, .up_to = 1000};
 constexpr Range kHeadSize{.above = 0, .up_to = 1000, .closed_below = true};
 constexpr Range kSlowdown{.above = 1, .up_to = 2, .closed_below = true};
 constexpr Range kShare{.above = 0, .up_to = 1, .closed_below = true};
+constexpr std::int64_t kMostDepth = 10'000, kMostTile = 65'536;
+constexpr Duration kLongestIteration = std::chrono::hours(1);
+constexpr Bytes kMostMemory(std::int64_t{1} << 50);
+constexpr Within<Bandwidth> kBandwidth{.least = Bandwidth(1e9), .most = Bandwidth(1e15)};
+constexpr Within<FlopRate> kFlopRate{.least = FlopRate(1e12), .most = FlopRate(1e18)};
 constexpr std::string_view kTableIs = "a table has provenance, source, columns and rows";
 
-FlopRate optional_rate(YamlMap& in, std::string_view key) {
-  return in.flop_rate(key, FlopRate(0));
+Bandwidth read_bandwidth(YamlMap& in, std::string_view key) {
+  return read_within(in, key, kBandwidth, [&] { return in.bandwidth(key); });
 }
 
-// The getters of YamlMap see to the kind; this sees to the value.
-void require_positive(YamlMap& in, std::string_view key, double value, const ErrorWatch& watch) {
-  if (watch.clean() && value <= 0) {
-    in.error(key, "out-of-range", "must be above 0");
-  }
+FlopRate read_rate(YamlMap& in, std::string_view key) {
+  return read_within(in, key, kFlopRate, [&] { return in.flop_rate(key); });
+}
+
+// 0 where it is not given.
+FlopRate optional_rate(YamlMap& in, std::string_view key) {
+  return in.has(key) ? read_rate(in, key) : FlopRate(0);
 }
 
 DeviceFacts read_device(YamlMap& root) {
@@ -49,13 +65,10 @@ DeviceFacts read_device(YamlMap& root) {
   DeviceFacts device;
   device.name = in.text("name");
   device.sms = static_cast<int>(in.integer("sms", {.min = 1, .max = 100'000}));
-  const ErrorWatch memory(in.diagnostics());
-  device.memory = in.bytes("memory");
-  require_positive(in, "memory", static_cast<double>(device.memory.count()), memory);
-  const ErrorWatch bandwidth(in.diagnostics());
-  device.memory_bandwidth = in.bandwidth("memory_bandwidth");
-  require_positive(in, "memory_bandwidth", device.memory_bandwidth.count(), bandwidth);
-  device.nvlink = in.bandwidth("nvlink", Bandwidth(0));
+  device.memory = read_within(in, "memory", Within<Bytes>{.least = Bytes(1), .most = kMostMemory},
+                              [&] { return in.bytes("memory"); });
+  device.memory_bandwidth = read_bandwidth(in, "memory_bandwidth");
+  if (in.has("nvlink")) device.nvlink = read_bandwidth(in, "nvlink");
   device.peak_fp32 = optional_rate(in, "peak_fp32");
   device.peak_fp16 = optional_rate(in, "peak_fp16");
   device.peak_bf16 = optional_rate(in, "peak_bf16");
@@ -73,8 +86,11 @@ void read_tiles(YamlMap& gemm, GemmModel& model) {
   model.tile_source = read_story(section.map).source;
   const std::vector<std::string> columns = {"m", "n", "rate"};
   for (TableRow& row : read_rows(section.map, columns)) {
-    model.tiles.push_back(
-        {.m = row.integer(0), .n = row.integer(1), .rate = row.number(2, {.above = 0, .up_to = 1})});
+    const GemmTile tile{
+        .m = row.integer(0, 1, kMostTile), .n = row.integer(1, 1, kMostTile), .rate = row.number(2, kFactor)};
+    if (std::ranges::any_of(model.tiles, [&](const GemmTile& t) { return t.m == tile.m && t.n == tile.n; }))
+      row.error("duplicate-row", "the tile of an earlier row again");
+    model.tiles.push_back(tile);
   }
   section.map.finish();
 }
@@ -83,8 +99,8 @@ void read_split_k(YamlMap& gemm, GemmModel& model) {
   Section section = required_section(gemm, "split_k", "{max, min_depth, prologue, provenance, source}");
   if (!section.ok) return;
   model.split_k_max = section.map.integer("max", {.min = 1, .max = 64});
-  model.split_k_min_depth = section.map.integer("min_depth", {.min = 1});
-  model.prologue_k = section.map.integer("prologue", {.min = 0});
+  model.split_k_min_depth = section.map.integer("min_depth", {.min = 1, .max = kMostDepth});
+  model.prologue_k = section.map.integer("prologue", {.min = 0, .max = kMostDepth});
   static_cast<void>(read_story(section.map));
   section.map.finish();
 }
@@ -129,7 +145,7 @@ std::vector<GemmRow> read_gemm_rows(YamlMap& table, Provenance provenance) {
                         .n = row.integer(1),
                         .k = row.integer(2),
                         .layout = static_cast<GemmLayout>(row.choice(3, kGemmLayoutNames)),
-                        .efficiency = row.number(4, kEfficiency),
+                        .efficiency = row.number(4, kRowEfficiency),
                         .provenance = provenance};
     if (!seen.emplace(entry.m, entry.n, entry.k, entry.layout).second) {
       row.error("duplicate-row", "the shape and layout of an earlier row again");
@@ -163,16 +179,14 @@ std::optional<GemmTable> read_fp8_table(YamlMap& gemm) {
 
 // Reads the constants of fp8, which a device with that mode must have: fp8 kernels are other kernels.
 void read_fp8(YamlMap& gemm, bool device_has_it, GemmModel& model) {
-  if (device_has_it || gemm.has("fp8_factor"))
-    model.fp8_factor = read_number(gemm, "fp8_factor", {.above = 0, .up_to = kMostFp8Factor});
+  if (device_has_it || gemm.has("fp8_factor")) model.fp8_factor = read_number(gemm, "fp8_factor", kFp8Factor);
   if (gemm.has("fp8_prologue"))
     model.fp8_prologue =
-        read_number(gemm, "fp8_prologue", {.above = 0, .up_to = 10000, .closed_below = true});
+        read_number(gemm, "fp8_prologue", {.above = 0, .up_to = kMostDepth, .closed_below = true});
   if (gemm.has("fp8_scale")) model.fp8_scale = read_number(gemm, "fp8_scale", kScale);
   if (gemm.has("blockwise_factor"))
-    model.blockwise_factor = read_number(gemm, "blockwise_factor", {.above = 0, .up_to = kMostFp8Factor});
-  if (gemm.has("mxfp8_factor"))
-    model.mxfp8_factor = read_number(gemm, "mxfp8_factor", {.above = 0, .up_to = kMostFp8Factor});
+    model.blockwise_factor = read_number(gemm, "blockwise_factor", kFp8Factor);
+  if (gemm.has("mxfp8_factor")) model.mxfp8_factor = read_number(gemm, "mxfp8_factor", kFp8Factor);
   if (gemm.has("fp8_table")) model.fp8_table = read_fp8_table(gemm);
 }
 
@@ -186,7 +200,7 @@ GemmModel read_gemm(YamlMap& root, const DeviceFacts& device) {
   model.efficiency_nn = read_number(in, "efficiency_nn", kEfficiency);
   model.efficiency_nt = read_number(in, "efficiency_nt", kEfficiency);
   model.batched_efficiency = read_number(in, "batched_efficiency", kEfficiency);
-  model.misaligned_factor = read_number(in, "misaligned_factor", {.above = 0, .up_to = 1});
+  model.misaligned_factor = read_number(in, "misaligned_factor", kFactor);
   read_fp8(in, device.peak_fp8.count() > 0, model);
   read_tiles(in, model);
   read_split_k(in, model);
@@ -199,9 +213,7 @@ GemmModel read_gemm(YamlMap& root, const DeviceFacts& device) {
 FlashCurve read_flash_curve(YamlMap& pass, std::string_view key) {
   Section section = required_section(pass, key, "{rate, half_length, provenance, source}");
   if (!section.ok) return {};
-  const ErrorWatch watch(section.map.diagnostics());
-  FlashCurve curve{.rate = section.map.flop_rate("rate")};
-  require_positive(section.map, "rate", curve.rate.count(), watch);
+  FlashCurve curve{.rate = read_rate(section.map, "rate")};
   curve.half_length =
       read_in_range(section.map, "half_length", {.above = 0, .up_to = 100'000, .closed_below = true});
   Story story = read_story(section.map);
@@ -275,7 +287,7 @@ HostModel read_host(YamlMap& root) {
   if (!section.ok) return {};
   HostModel host{.kernel_gap = read_duration(section.map, "kernel_gap"),
                  .launch = read_duration(section.map, "launch"),
-                 .per_iteration = read_duration(section.map, "per_iteration")};
+                 .per_iteration = read_duration(section.map, "per_iteration", kLongestIteration)};
   if (section.map.has("slowdown"))
     host.slowdown = read_number(section.map, "slowdown", {.above = 0.1, .up_to = 10, .closed_below = true});
   section.map.finish();
@@ -298,9 +310,9 @@ DefaultSoftware read_software(YamlMap& root) {
 MemoryOverheads read_memory(YamlMap& root) {
   Section section = required_section(root, "memory", "what a process holds beside its tensors");
   if (!section.ok) return {};
-  MemoryOverheads memory{.context = read_bytes(section.map, "context"),
-                         .communicators = read_bytes(section.map, "communicators"),
-                         .workspace = read_bytes(section.map, "workspace"),
+  MemoryOverheads memory{.context = read_bytes(section.map, "context", kMostMemory),
+                         .communicators = read_bytes(section.map, "communicators", kMostMemory),
+                         .workspace = read_bytes(section.map, "workspace", kMostMemory),
                          .fragmentation = read_number(section.map, "fragmentation", kShare)};
   if (section.map.has("fp8_copies"))
     memory.fp8_copies =
@@ -314,7 +326,7 @@ CollectiveFit read_fit(TableRow& row, const Story& story) {
                     .ranks = static_cast<int>(row.integer(1, 2)),
                     .nodes = static_cast<int>(row.integer(2)),
                     .algorithm = std::string(kCollectiveAlgorithms[row.choice(3, kCollectiveAlgorithms)]),
-                    .latency = row.duration(4),
+                    .latency = row.duration(4, kLongestPart),
                     .bus_bandwidth = row.bandwidth(5),
                     .sqrt_seconds = row.number(6, {.above = 0, .up_to = 1, .closed_below = true}),
                     .provenance = story.provenance,
@@ -372,7 +384,7 @@ void read_point(TableRow& row, const Story& story, std::vector<CollectiveFit>& f
   const auto kind = static_cast<CollectiveKind>(row.choice(0, kCollectiveNames));
   const auto ranks = static_cast<int>(row.integer(1, 2));
   const std::string_view algorithm = kCollectiveAlgorithms[row.choice(2, kCollectiveAlgorithms)];
-  const CollectivePoint point{.size = row.bytes(3), .time = row.duration(4)};
+  const CollectivePoint point{.size = row.bytes(3), .time = row.duration(4, kLongestIteration)};
   const auto fit = std::ranges::find_if(fits, [&](const CollectiveFit& one) {
     return one.kind == kind && one.ranks == ranks && one.nodes == 1 && one.algorithm == algorithm;
   });

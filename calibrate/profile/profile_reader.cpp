@@ -12,8 +12,8 @@ namespace stagecraft {
 
 namespace {
 
-// Dimensions and group sizes; the product of two still fits into int64.
-constexpr std::int64_t kLargestInteger = 2'147'483'647;
+// Gigabit Ethernet among many is above the one, and no fabric near the other.
+constexpr Within<Bandwidth> kBusBandwidth{.least = Bandwidth(1e6), .most = Bandwidth(1e15)};
 
 bool blank(std::string_view text) {
   return text.find_first_not_of(" \t\r\n") == std::string_view::npos;
@@ -78,12 +78,16 @@ Sourced<double> read_number(YamlMap& in, std::string_view key, Range range) {
   return read_sourced<double>(in, key, [&](YamlMap& map) { return read_in_range(map, "value", range); });
 }
 
-Sourced<Duration> read_duration(YamlMap& in, std::string_view key) {
-  return read_sourced<Duration>(in, key, [](YamlMap& map) { return map.duration("value"); });
+Sourced<Duration> read_duration(YamlMap& in, std::string_view key, Duration most) {
+  return read_sourced<Duration>(in, key, [&](YamlMap& map) {
+    return read_within(map, "value", Within<Duration>{.most = most}, [&] { return map.duration("value"); });
+  });
 }
 
-Sourced<Bytes> read_bytes(YamlMap& in, std::string_view key) {
-  return read_sourced<Bytes>(in, key, [](YamlMap& map) { return map.bytes("value"); });
+Sourced<Bytes> read_bytes(YamlMap& in, std::string_view key, Bytes most) {
+  return read_sourced<Bytes>(in, key, [&](YamlMap& map) {
+    return read_within(map, "value", Within<Bytes>{.most = most}, [&] { return map.bytes("value"); });
+  });
 }
 
 void TableRow::error(std::size_t column, std::string code, std::string message, std::string hint) {
@@ -102,15 +106,14 @@ void TableRow::error(std::string code, std::string message, std::string hint) {
                        .hint = std::move(hint)});
 }
 
-std::int64_t TableRow::integer(std::size_t column, std::int64_t at_least) {
+std::int64_t TableRow::integer(std::size_t column, std::int64_t at_least, std::int64_t at_most) {
   const std::optional<std::int64_t> value = parse_integer(text(column));
   if (!value) {
     error(column, "bad-number", fmt::format("'{}' is not a whole number", text(column)));
     return at_least;
   }
-  if (*value < at_least || *value > kLargestInteger) {
-    error(column, "out-of-range",
-          fmt::format("{} does not lie in [{}, {}]", *value, at_least, kLargestInteger));
+  if (*value < at_least || *value > at_most) {
+    error(column, "out-of-range", fmt::format("{} does not lie in [{}, {}]", *value, at_least, at_most));
     return at_least;
   }
   return *value;
@@ -128,10 +131,13 @@ double TableRow::number(std::size_t column, Range range) {
   return range.up_to;
 }
 
-Duration TableRow::duration(std::size_t column) {
+Duration TableRow::duration(std::size_t column, Duration most) {
   const std::optional<Duration> value = parse_duration(text(column));
+  const Within<Duration> within{.most = most};
   if (!value)
     error(column, "no-unit", fmt::format("'{}' is no duration", text(column)), "for instance 23.2 us");
+  else if (!within.holds(*value))
+    error(column, "out-of-range", within.complaint(*value));
   return value.value_or(Duration{});
 }
 
@@ -145,8 +151,8 @@ Bandwidth TableRow::bandwidth(std::size_t column) {
   const std::optional<Bandwidth> value = parse_bandwidth(text(column));
   if (!value) {
     error(column, "no-unit", fmt::format("'{}' is no bandwidth", text(column)), "for instance 230 GB/s");
-  } else if (value->count() <= 0) {
-    error(column, "out-of-range", "a bandwidth must be above 0");
+  } else if (!kBusBandwidth.holds(*value)) {
+    error(column, "out-of-range", kBusBandwidth.complaint(*value));
   }
   return value.value_or(Bandwidth(1));
 }

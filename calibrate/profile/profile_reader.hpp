@@ -4,6 +4,9 @@
 // harmless value is returned so that reading continues.
 #pragma once
 
+#include <fmt/format.h>
+
+#include <chrono>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -12,6 +15,7 @@
 #include <vector>
 
 #include "base/diagnostic.hpp"
+#include "base/text.hpp"
 #include "base/units.hpp"
 #include "base/yaml.hpp"
 #include "calibrate/profile/hardware_profile.hpp"
@@ -45,10 +49,37 @@ struct Story {
 // A bare number of `in` that must lie in `range`.
 double read_in_range(YamlMap& in, std::string_view key, Range range);
 
-// `key: {value, provenance, source}`.
+// Valid range of a quantity, ends included.
+template <class T>
+struct Within {
+  T least{}, most{};
+
+  [[nodiscard]] bool holds(T value) const { return least <= value && value <= most; }
+  [[nodiscard]] std::string complaint(T value) const {
+    return fmt::format("{} does not lie in [{}, {}]", human(value), human(least), human(most));
+  }
+};
+
+// What `read()` gives for `key`, which must lie `within`.
+template <class T, class Read>
+T read_within(YamlMap& in, std::string_view key, const Within<T>& within, Read read) {
+  const ErrorWatch watch(in.diagnostics());
+  const T value = read();
+  if (watch.clean() && !within.holds(value)) in.error(key, "out-of-range", within.complaint(value));
+  return value;
+}
+
+// No kernel, launch or message waits longer.
+inline constexpr Duration kLongestPart = std::chrono::seconds(1);
+
+// `key: {value, provenance, source}`; quantities from 0 to `most`.
 [[nodiscard]] Sourced<double> read_number(YamlMap& in, std::string_view key, Range range);
-[[nodiscard]] Sourced<Duration> read_duration(YamlMap& in, std::string_view key);
-[[nodiscard]] Sourced<Bytes> read_bytes(YamlMap& in, std::string_view key);
+[[nodiscard]] Sourced<Duration> read_duration(YamlMap& in, std::string_view key,
+                                              Duration most = kLongestPart);
+[[nodiscard]] Sourced<Bytes> read_bytes(YamlMap& in, std::string_view key, Bytes most);
+
+// Dimensions and group sizes; the product of two still fits into int64.
+inline constexpr std::int64_t kLargestInteger = 2'147'483'647;
 
 // One row of a table, read cell by cell.
 class TableRow {
@@ -57,11 +88,11 @@ class TableRow {
            Diagnostics& diagnostics)
       : node_(&node), path_(std::move(path)), columns_(columns), diagnostics_(&diagnostics) {}
 
-  std::int64_t integer(std::size_t column, std::int64_t at_least = 1);  // up to 2^31 - 1
+  std::int64_t integer(std::size_t column, std::int64_t at_least = 1, std::int64_t at_most = kLargestInteger);
   double number(std::size_t column, Range range);
-  Duration duration(std::size_t column);
+  Duration duration(std::size_t column, Duration most);
   Bytes bytes(std::size_t column);
-  Bandwidth bandwidth(std::size_t column);  // above 0
+  Bandwidth bandwidth(std::size_t column);  // of messages: from 1 MB/s to 1 PB/s
   std::size_t choice(std::size_t column, std::span<const std::string_view> names);
 
   void error(std::size_t column, std::string code, std::string message, std::string hint = {});

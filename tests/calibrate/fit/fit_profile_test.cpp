@@ -629,8 +629,8 @@ TEST(FitProfile, SamplesInAnotherUnitAreRefused) {
   memory.median_s = 3e-6;
   std::vector<Sample> busy;
   add_empty_kernels(busy, 1.5e-6, 4e-6);
-  for (const Sample& good : {gemm_samples(base).front(), flash_sample(base, "flash_backward", 1, 64, 512), memory,
-                             busy.front()})
+  for (const Sample& good :
+       {gemm_samples(base).front(), flash_sample(base, "flash_backward", 1, 64, 512), memory, busy.front()})
     for (const double unit : {1e3, 1e6}) {
       Sample bad = good;
       bad.median_s *= unit;

@@ -214,8 +214,10 @@ TEST(LoadProfile, TheFlashKernelInUseIsOneOfThoseThatAreGiven) {
 }
 
 TEST(LoadProfile, ARateOfAFlashKernelIsAboveZero) {
-  EXPECT_THAT(complaint("{rate: 6 TFLOP/s,", "{rate: 0 TFLOP/s,"),
-              testing::HasSubstr("attention.kernels.fa2.forward.dense.rate: must be above 0"));
+  EXPECT_THAT(
+      complaint("{rate: 6 TFLOP/s,", "{rate: 0 TFLOP/s,"),
+      testing::HasSubstr(
+          "attention.kernels.fa2.forward.dense.rate: 0 FLOP/s does not lie in [1 TFLOP/s, 1 EFLOP/s]"));
 }
 
 TEST(LoadProfile, AFlashKernelHasAllItsCurves) {
@@ -271,13 +273,13 @@ TEST(LoadProfile, AProvenanceIsOneOfFive) {
 
 TEST(LoadProfile, AnEfficiencyIsAboveZero) {
   EXPECT_EQ(complaint(R"(efficiency_nn: {value: 0.7,)", R"(efficiency_nn: {value: 0,)"),
-            R"(toy.yaml:16:26: error: gemm.efficiency_nn.value: 0 does not lie in (0, 1.2]
+            R"(toy.yaml:16:26: error: gemm.efficiency_nn.value: 0 does not lie in [0.001, 1.2]
 )");
 }
 
 TEST(LoadProfile, AnEfficiencyIsAtMostOnePointTwo) {
   EXPECT_EQ(complaint(R"(memory_efficiency: {value: 0.9,)", R"(memory_efficiency: {value: 1.21,)"),
-            R"(toy.yaml:35:28: error: memory_efficiency.value: 1.21 does not lie in (0, 1.2]
+            R"(toy.yaml:35:28: error: memory_efficiency.value: 1.21 does not lie in [0.001, 1.2]
 )");
 }
 
@@ -289,7 +291,7 @@ TEST(LoadProfile, NotANumberIsNoNumber) {
 
 TEST(LoadProfile, AnEfficiencyOfARowLiesInTheSameRange) {
   EXPECT_EQ(complaint(R"([128, 256, 512, TN, 0.75])", R"([128, 256, 512, TN, 75])"),
-            R"(toy.yaml:33:27: error: gemm.table.rows[0].efficiency: 75 does not lie in (0, 1.2]
+            R"(toy.yaml:33:27: error: gemm.table.rows[0].efficiency: 75 does not lie in [1e-06, 1.2]
 )");
 }
 
@@ -322,6 +324,38 @@ TEST(LoadProfile, AShapeStandsInTheTableOnce) {
   EXPECT_EQ(complaint(R"([256, 256, 512, NT, 0.5])", R"([128, 256, 512, TN, 0.5])"),
             R"(toy.yaml:34:7: error: gemm.table.rows[1]: the shape and layout of an earlier row again
 )");
+}
+
+TEST(LoadProfile, ATileStandsInItsTableOnce) {
+  EXPECT_EQ(complaint("[[128, 128, 1]]", "[[128, 128, 1], [128, 128, 0.5]]"),
+            "toy.yaml:24:27: error: gemm.tiles.rows[1]: the tile of an earlier row again\n");
+}
+
+// What no device has, and what would not fit into a time.
+TEST(LoadProfile, AnExtremeValueIsRefusedWithItsRange) {
+  const auto expect = [](std::string_view old_text, std::string_view new_text, std::string_view said) {
+    EXPECT_THAT(complaint(old_text, new_text), testing::HasSubstr(std::string(said)));
+  };
+  expect("memory_efficiency: {value: 0.9", "memory_efficiency: {value: 1e-300",
+         "toy.yaml:35:28: error: memory_efficiency.value: 1e-300 does not lie in [0.001, 1.2]");
+  expect("  peak_fp16:", "  nvlink: 1e30 GB/s\n  peak_fp16:", "toy.yaml:10:11: error: device.nvlink: ");
+  expect("  peak_fp16:", "  nvlink: 0 GB/s\n  peak_fp16:", "does not lie in [1 GB/s, ");
+  expect("peak_fp16: 10 TFLOP/s", "peak_fp16: 10 GFLOP/s",
+         "device.peak_fp16: 10 GFLOP/s does not lie in [1 TFLOP/s,");
+  expect("memory: 1 GiB", "memory: 0 GiB", "device.memory: 0 B does not lie in [1 B, 1.00 PiB]");
+  expect("memory_bandwidth: 100 GB/s", "memory_bandwidth: 1 MB/s",
+         "device.memory_bandwidth: 1 MB/s does not lie in [1 GB/s,");
+  expect("kernel_gap: {value: 2 us", "kernel_gap: {value: 9e15 us", "does not lie in [0 s, 1.00 s]");
+  expect("per_iteration: {value: 1 ms", "per_iteration: {value: 2 h",
+         "2.00 h does not lie in [0 s, 60.0 min]");
+  expect("min_depth: 1024", "min_depth: 9000000000", "gemm.split_k.min_depth: ");
+  expect("misaligned_factor: {value: 0.1", "misaligned_factor: {value: 1e-9", "does not lie in [0.001, 1]");
+  expect("ring, 20 us,", "ring, 2 s,",
+         "collectives[0].rows[0].latency: 2.00 s does not lie in [0 s, 1.00 s]");
+  expect("50 GB/s, 1e-9]", "50 kB/s, 1e-9]",
+         "collectives[0].rows[0].bus_bandwidth: 50 kB/s does not lie in [1 MB/s,");
+  expect("[[128, 128, 1]]", "[[128, 1000000, 1]]",
+         "gemm.tiles.rows[0].n: 1000000 does not lie in [1, 65536]");
 }
 
 TEST(LoadProfile, ATableNeedsRows) {
@@ -542,8 +576,8 @@ TEST(LoadProfile, SaysAllMistakesAtOnce) {
   const std::size_t at = text.find("[128, 128, 1]");
   text.replace(at, 13, "[128, 128, 2]");
   EXPECT_EQ(load(text).said,
-            R"(toy.yaml:18:31: error: gemm.batched_efficiency.value: 4 does not lie in (0, 1.2]
-toy.yaml:24:23: error: gemm.tiles.rows[0].rate: 2 does not lie in (0, 1]
+            R"(toy.yaml:18:31: error: gemm.batched_efficiency.value: 4 does not lie in [0.001, 1.2]
+toy.yaml:24:23: error: gemm.tiles.rows[0].rate: 2 does not lie in [0.001, 1]
 )");
 }
 
