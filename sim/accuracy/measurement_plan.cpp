@@ -1,11 +1,15 @@
 #include "sim/accuracy/measurement_plan.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <utility>
 #include <variant>
+#include <vector>
 
+#include "calibrate/fit/gemm_fit.hpp"
 #include "models/operators.hpp"
 #include "sim/lower/prices.hpp"
 #include "sim/mixed_prices.hpp"
@@ -66,10 +70,18 @@ class ShapePlanner {
         request_(pricing_request(scenario, plan)),
         shard_(shard_of(request_)) {}
 
-  // Published rows are included, because a fitted table replaces the published one.
+  // Published rows are included, because a fitted table replaces the published one; and measured ones, where it
+  // replaces them for the sake of one that is not.
   void add_to(Wanted& wanted) const {
-    for (const ShapedOperator& shaped : shaped_operators(model_, plan_, request_, profile_))
-      if (shaped.cost.provenance != Provenance::kMeasured)
+    const std::vector<ShapedOperator> operators = shaped_operators(model_, plan_, request_, profile_);
+    const auto is_unmeasured = [](const ShapedOperator& shaped) {
+      return shaped.cost.provenance != Provenance::kMeasured;
+    };
+    const bool new_table = std::ranges::any_of(operators, [&](const ShapedOperator& shaped) {
+      return shaped.op.kind == OpKind::kGemm && is_unmeasured(shaped);
+    });
+    for (const ShapedOperator& shaped : operators)
+      if (is_unmeasured(shaped) || (new_table && shaped.op.kind == OpKind::kGemm))
         add(shaped.op, shaped.times * to_seconds(shaped.cost.time), wanted);
   }
 
@@ -97,6 +109,39 @@ class ShapePlanner {
   Shard shard_;
 };
 
+// A row of the table that a fit makes (calibrate/fit/gemm_samples.hpp): a GEMM in 16 bit, alone.
+bool is_table_row(const WantedPoint& wanted) {
+  const Sample& sample = wanted.point;
+  const std::string& dtype = sample.tags.at("dtype");
+  return sample.family == "gemm" && !sample.tags.contains("grouped") && sample.shape.at("batch") == 1 &&
+         (dtype == "bf16" || dtype == "fp16");
+}
+
+// A part of the tokens of a GEMM: rows of the result, or what a weight gradient sums over.
+WantedPoint of_fewer_tokens(WantedPoint wanted, std::int64_t part) {
+  std::int64_t& tokens = wanted.point.shape.at(wanted.point.tags.at("layout") == "NT" ? "k" : "m");
+  tokens = std::max<std::int64_t>(tokens / part, 1);
+  wanted.value = 0;  // no iteration has it
+  return wanted;
+}
+
+// Where a scenario has fewer shapes than a table needs, they are wanted for fewer tokens too, as attention is at
+// shorter lengths.
+void add_fewer_tokens(Wanted& wanted) {
+  std::vector<WantedPoint> rows;
+  for (const auto& [key, point] : wanted)
+    if (is_table_row(point)) rows.push_back(point);
+  std::size_t count = rows.size();
+  constexpr std::int64_t kLeastPart = 4096;
+  for (std::int64_t part = 2; part <= kLeastPart && count < kMinGemmPoints; part *= 2) {
+    for (const WantedPoint& row : rows) {
+      WantedPoint fewer = of_fewer_tokens(row, part);
+      const std::string key = sample_key(fewer.point);
+      if (count < kMinGemmPoints && wanted.try_emplace(key, std::move(fewer)).second) ++count;
+    }
+  }
+}
+
 }  // namespace
 
 void MeasurementPlan::add(const Scenario& scenario, Diagnostics& diagnostics) {
@@ -110,7 +155,9 @@ void MeasurementPlan::add(const Scenario& scenario, Diagnostics& diagnostics) {
 std::vector<WantedPoint> MeasurementPlan::points() const {
   std::vector<WantedPoint> points;
   double total = 0;
-  for (const auto& [key, point] : wanted_) {
+  Wanted wanted = wanted_;
+  add_fewer_tokens(wanted);
+  for (const auto& [key, point] : wanted) {
     points.push_back(point);
     total += point.value;
   }

@@ -1,5 +1,6 @@
 // Measurements needed for some scenarios: the shapes of GEMMs and attention that their profiles have to
-// estimate. Published rows are included, because a fitted table replaces the published one.
+// estimate. Rows of the table are included, because a fitted table replaces it, and shapes of fewer tokens where
+// a scenario has too few for one.
 #pragma once
 
 #include <map>
@@ -18,7 +19,7 @@ class MeasurementPlan {
   // devices all are included.
   void add(const Scenario& scenario, Diagnostics& diagnostics);
 
-  // Most valuable first; `value`: per cent of the estimated time.
+  // Most valuable first; `value`: per cent of the estimated time, 0 of shapes that only a table needs.
   [[nodiscard]] std::vector<WantedPoint> points() const;
 
  private:

@@ -138,6 +138,19 @@ class Plan(unittest.TestCase):
                             "--set", "parallelism.data=16")
         self.assertEqual(15, shared.stdout.count('"family":"gemm"'))
 
+    def test_a_measured_profile_gets_as_many_products_as_a_fit_takes(self):
+        # Three products are no rows of the profile: those of the output layer.
+        for options in ((), ("--set", "training.precision=fp8")):
+            ran = stagecraft("calibrate", "plan", "scenarios/llama3-8b-fsdp-64xH100.yaml", *options)
+            lines = [json.loads(line) for line in ran.stdout.splitlines()]
+            rows = [line for line in lines if line["family"] == "gemm" and line["tags"]["dtype"] == "bf16"]
+            self.assertGreaterEqual(len(rows), 12)
+            self.assertEqual(len(rows), len({json.dumps([row["shape"], row["tags"]]) for row in rows}))
+            self.assertAlmostEqual(100, sum(line["value"] for line in lines))
+        # In fp8 the output layer is what is left of 16 bit: 8192 tokens, and halves, quarters and eighths of them.
+        self.assertEqual({8192, 4096, 2048, 1024}, {row["shape"]["m"] for row in rows if row["tags"]["layout"] == "TN"})
+        self.assertEqual({8192, 4096, 2048, 1024}, {row["shape"]["k"] for row in rows if row["tags"]["layout"] == "NT"})
+
     def test_blocks_of_a_context_ring_are_asked_for_by_their_keys(self):
         ran = stagecraft("calibrate", "plan", "scenarios/llama3.1-405b-128k-16384xH100.yaml", *PUBLISHED_H100)
         lines = [json.loads(line) for line in ran.stdout.splitlines()]
