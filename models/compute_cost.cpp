@@ -160,8 +160,10 @@ GemmEfficiency gemm_efficiency(const HardwareProfile& profile, Precision precisi
   });
   if (exact != table->rows.end()) return {.value = exact->efficiency, .provenance = exact->provenance};
   const TablePull near = table_pull(*table, shape.layout, size_of(shape));
-  return {.value = formula * near.factor(table->prior),
-          .provenance = near.weight >= table->prior ? Provenance::kInterpolated : Provenance::kAnalytic};
+  const double corrected = formula * near.factor(table->prior);
+  return {
+      .value = table->radius > 0 ? between_rows(*table, shape.layout, size_of(shape), corrected) : corrected,
+      .provenance = near.weight >= table->prior ? Provenance::kInterpolated : Provenance::kAnalytic};
 }
 
 const Sourced<double>* recipe_factor(const HardwareProfile& profile, Precision precision, const Op& op) {

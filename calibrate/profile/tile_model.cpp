@@ -96,6 +96,23 @@ TablePull table_pull(const GemmTable& table, GemmLayout layout, const GemmSize& 
   return {.weight = weight, .pull = pull};
 }
 
+double between_rows(const GemmTable& table, GemmLayout layout, const GemmSize& size, double efficiency) {
+  const auto work = [](const auto& of) {
+    return static_cast<double>(of.m) * static_cast<double>(of.n) * static_cast<double>(of.k);
+  };
+  const double time = work(size) / efficiency;
+  double held = 0, holding = std::numeric_limits<double>::infinity();
+  for (const GemmRow& row : table.rows) {
+    if (row.layout != layout) continue;
+    if (row.m <= size.m && row.n <= size.n && row.k <= size.k)
+      held = std::max(held, work(row) / row.efficiency);
+    if (row.m >= size.m && row.n >= size.n && row.k >= size.k)
+      holding = std::min(holding, work(row) / row.efficiency);
+  }
+  const auto [least, most] = std::minmax(held, holding);
+  return least <= time && time <= most ? efficiency : work(size) / std::clamp(time, least, most);
+}
+
 double TablePull::factor(double prior) const {
   return pull == 0 ? 1 : std::exp(pull / (weight + prior));
 }

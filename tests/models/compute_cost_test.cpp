@@ -321,6 +321,33 @@ TEST(ComputeCost, CarriesTheRatioOfANearRowOver) {
   EXPECT_EQ(gemm_efficiency(profile, Precision::kBf16, other_layout).value, 0.5);
 }
 
+// One wave of tiles at 128 rows and two from 129 on, where times hardly grow: weights are read in all of them. The
+// row of 128, four times the formula, would make 136 rows cost eight waves, and 256 cost 4.1.
+TEST(ComputeCost, OfAGemmLiesBetweenRowsThatItHoldsAndRowsThatHoldIt) {
+  HardwareProfile profile = toy();
+  const auto row = [](std::int64_t m, double waves) {
+    return GemmRow{.m = m,
+                   .n = 512,
+                   .k = 8192,
+                   .layout = GemmLayout::kTN,
+                   .efficiency = 0.5 * static_cast<double>(m) / 128 / waves};
+  };
+  profile.gemm.table.rows = {row(128, 4), row(256, 4.1)};
+  profile.gemm.table.radius = 1;
+  profile.gemm.table.prior = 0.01;
+  compare_with_formula(profile.gemm, profile.device.sms);
+  const auto seconds = [&](std::int64_t m) {
+    return to_seconds(time_of(profile, gemm({.m = m, .n = 512, .k = 8192})));
+  };
+  EXPECT_EQ(seconds(136), seconds(256));
+  for (std::int64_t m = 128; m < 256; m += 8) EXPECT_LE(seconds(m), seconds(m + 8)) << m;
+  // A row of 256 that is faster than that of 128 contradicts it: what is between lies between.
+  profile.gemm.table.rows[1] = row(256, 3);
+  compare_with_formula(profile.gemm, profile.device.sms);
+  EXPECT_LE(seconds(136), seconds(128));
+  EXPECT_GE(seconds(136), seconds(256));
+}
+
 TEST(ComputeCost, UsesTheTableForItsOwnPrecisionsOnly) {
   HardwareProfile profile = toy();
   profile.gemm.table.rows = {{.m = 256, .n = 256, .k = 50'000, .layout = GemmLayout::kTN, .efficiency = 1}};
