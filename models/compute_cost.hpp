@@ -8,8 +8,9 @@
 //                  w_i = exp(-(d_i/radius)^2), d_i = distance in (ln m, ln n, ln k): interpolated where the
 //                  rows outweigh the prior, analytic elsewhere; assumed in a precision that the table does
 //                  not speak for (then r = 0)
-//                  Where the radius is above 0, the time lies between those of the rows that the shape holds and
-//                  of those that hold it (between_rows): the correction varies inside a tile, where time does not.
+//                  Where the radius is above 0, the time lies between those of the rows that the shape
+//                  holds and of those that hold it (between_rows): the correction varies inside a tile, where
+//                  time does not.
 //             Q is the tile and wave quantisation (calibrate/profile/tile_model.hpp).
 //   batched   max(2mnk * batch / (peak * e_batched * Q), bytes / B) + gap; e_batched falls by the misaligned
 //             factor where a dimension is no multiple of 8 (16-byte accesses break)

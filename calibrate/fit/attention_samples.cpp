@@ -47,8 +47,8 @@ std::int64_t heads_of(const Sample& sample) {
   return extent_of(sample, "batch", 1) * extent_of(sample, "heads", 1);
 }
 
-// Do samples of one length have different numbers of heads? With one number of heads, few blocks and short rows
-// are the same samples: nothing tells half blocks and half length apart.
+// Do samples of one length have different numbers of heads? With one number of heads, few blocks and short
+// rows are the same samples: nothing tells half blocks and half length apart.
 bool several_heads_at_a_length(const ProfileDraft::Samples& samples) {
   std::map<std::int64_t, std::set<std::int64_t>> heads;
   for (const Sample* sample : samples) heads[extent_of(*sample, "sequence", 1)].insert(heads_of(*sample));

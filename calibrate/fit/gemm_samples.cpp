@@ -194,9 +194,9 @@ void GemmSamplesFit::fit_table() {
   }
 }
 
-// The fitted model, rounded to the digits of a file, with the source of each constant. A scale of the base below
-// 1 is what long runs hold of bursts, which the samples of bursts do not change; one above 1 is of a table of a
-// slower device.
+// The fitted model, rounded to the digits of a file, with the source of each constant. A scale of the base
+// below 1 is what long runs hold of bursts, which the samples of bursts do not change; one above 1 is of a
+// table of a slower device.
 GemmModel GemmSamplesFit::sourced(const GemmFit& fit, std::size_t points) const {
   GemmModel model = fit.model;
   const std::string errors = "each row left out in turn: " + fit.left_out.summary();

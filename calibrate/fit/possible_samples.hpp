@@ -1,5 +1,5 @@
-// Samples that are faster or slower than their device can be: their times are of something else, or in another
-// unit.
+// Samples that are faster or slower than their device can be: their times are of something else, or in
+// another unit.
 #pragma once
 
 #include "base/diagnostic.hpp"
@@ -16,9 +16,9 @@ inline constexpr double kMostOfDataSheet = 1.2;
 inline constexpr double kLongestLaunchSeconds = 0.5e-3;
 inline constexpr double kSlowest = 100;
 
-// Reports at its place each GEMM and flash kernel beyond kMostOfDataSheet of the base device's highest rate in
-// any type, and each of them, memory-bound or empty kernel that takes more than a long launch and kSlowest times
-// what the data sheet gives its work. False if there was one.
+// Reports at its place each GEMM and flash kernel beyond kMostOfDataSheet of the base device's highest rate
+// in any type; and each of them, memory-bound or empty kernel that takes more than a long launch and kSlowest
+// times what the data sheet gives its work. False if there was one.
 [[nodiscard]] bool are_possible(const SampleSet& set, const HardwareProfile& base, Diagnostics& diagnostics);
 
 }  // namespace stagecraft

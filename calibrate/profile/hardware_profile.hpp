@@ -298,9 +298,9 @@ struct HardwareProfile {
 [[nodiscard]] std::string dated_name(const HardwareProfile& profile);
 
 // Reads and checks a profile (format: calibrate/profile/README.md): every constant and every table has
-// provenance and source, efficiencies lie in (0, 1.2], tables are not empty and say nothing twice, unknown
-// keys are errors. Reports all mistakes to `diagnostics`; nullopt if there was one. The rows' log_ratio is
-// filled in.
+// provenance and source, values lie in the ranges of the format, tables are not empty and say nothing twice,
+// unknown keys are errors. Reports all mistakes to `diagnostics`; nullopt if there was one. The rows'
+// log_ratio is filled in.
 [[nodiscard]] std::optional<HardwareProfile> load_profile(const std::filesystem::path& file,
                                                           Diagnostics& diagnostics);
 // Parses a text that is no file yet; `name` is for messages.

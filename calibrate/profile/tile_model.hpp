@@ -51,9 +51,10 @@ struct TablePull {
 };
 [[nodiscard]] TablePull table_pull(const GemmTable& table, GemmLayout layout, const GemmSize& size);
 
-// The efficiency at which a shape takes at least as long as every row that it holds (no larger in any dimension),
-// and at most as long as every row that holds it; `efficiency` where that is so already. Where rows contradict each
-// other, the middle of the three times: of times that grow with the size, the middle one does too.
+// The efficiency at which a shape takes at least as long as every row that it holds (no larger in any
+// dimension), and at most as long as every row that holds it; `efficiency` where that is so already. Where
+// rows contradict each other, the middle of the three times: of times that grow with the size, the middle one
+// does too.
 [[nodiscard]] double between_rows(const GemmTable& table, GemmLayout layout, const GemmSize& size,
                                   double efficiency);
 

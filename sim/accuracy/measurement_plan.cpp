@@ -70,8 +70,8 @@ class ShapePlanner {
         request_(pricing_request(scenario, plan)),
         shard_(shard_of(request_)) {}
 
-  // Published rows are included, because a fitted table replaces the published one; and measured ones, where it
-  // replaces them for the sake of one that is not.
+  // Published rows are included, because a fitted table replaces the published one; and measured ones, where
+  // it replaces them for the sake of one that is not.
   void add_to(Wanted& wanted) const {
     const std::vector<ShapedOperator> operators = shaped_operators(model_, plan_, request_, profile_);
     const auto is_unmeasured = [](const ShapedOperator& shaped) {
@@ -125,8 +125,8 @@ WantedPoint of_fewer_tokens(WantedPoint wanted, std::int64_t part) {
   return wanted;
 }
 
-// Where a scenario has fewer shapes than a table needs, they are wanted for fewer tokens too, as attention is at
-// shorter lengths.
+// Where a scenario has fewer shapes than a table needs, they are wanted for fewer tokens too, as attention is
+// at shorter lengths.
 void add_fewer_tokens(Wanted& wanted) {
   std::vector<WantedPoint> rows;
   for (const auto& [key, point] : wanted)

@@ -1,6 +1,6 @@
 // Measurements needed for some scenarios: the shapes of GEMMs and attention that their profiles have to
-// estimate. Rows of the table are included, because a fitted table replaces it, and shapes of fewer tokens where
-// a scenario has too few for one.
+// estimate. Rows of the table are included, because a fitted table replaces it, and shapes of fewer tokens
+// where a scenario has too few for one.
 #pragma once
 
 #include <map>

@@ -321,8 +321,8 @@ TEST(ComputeCost, CarriesTheRatioOfANearRowOver) {
   EXPECT_EQ(gemm_efficiency(profile, Precision::kBf16, other_layout).value, 0.5);
 }
 
-// One wave of tiles at 128 rows and two from 129 on, where times hardly grow: weights are read in all of them. The
-// row of 128, four times the formula, would make 136 rows cost eight waves, and 256 cost 4.1.
+// One wave of tiles at 128 rows and two from 129 on, where times hardly grow: all read the weights. The row
+// of 128, four times the formula, would make 136 rows cost eight waves, and 256 cost 4.1.
 TEST(ComputeCost, OfAGemmLiesBetweenRowsThatItHoldsAndRowsThatHoldIt) {
   HardwareProfile profile = toy();
   const auto row = [](std::int64_t m, double waves) {

@@ -279,8 +279,8 @@ TEST(FitProfile, SustainedOverBurstIsTheScale) {
   EXPECT_EQ(profile.gemm.scale.provenance, Provenance::kMeasured);
 }
 
-// What long runs hold of bursts is the device's: new bursts do not change it. A scale above 1 is of a table of
-// a slower device, which the samples replace.
+// What long runs hold of bursts is the device's: new bursts do not change it. A scale above 1 is of a table
+// of a slower device, which the samples replace.
 TEST(FitProfile, WithoutLongRunsTheBaseSaysWhatTheyHold) {
   HardwareProfile base = a100();
   EXPECT_GT(base.gemm.scale.value, 1);
