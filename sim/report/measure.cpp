@@ -59,6 +59,11 @@ void add_within(const Program& program, const Timeline& timeline, TaskId task, W
   }
 }
 
+// A pass under which its GPU dies is no work: the time up to the stall is not spent on it.
+bool never_ends(const Timeline& timeline, TaskId task) {
+  return timeline.stall && std::ranges::binary_search(timeline.stall->stuck, task);
+}
+
 // [rank]: the passes of each simulated rank, clipped to the window.
 std::vector<RankPasses> passes_within(const Program& program, const Timeline& timeline, Window window) {
   std::vector<RankPasses> ranks;
@@ -71,9 +76,10 @@ std::vector<RankPasses> passes_within(const Program& program, const Timeline& ti
       const TaskId task(t);
       if (!is_pass(program, task)) continue;
       RankPasses& passes = ranks[rank];
-      passes.work += within(timeline, task, window);
       passes.first = std::min(passes.first, timeline.start[task]);
       passes.last = std::max(passes.last, timeline.end[task]);
+      if (never_ends(timeline, task)) continue;
+      passes.work += within(timeline, task, window);
       add_within(program, timeline, task, window, passes.by_category);
     }
   }

@@ -92,6 +92,21 @@ TEST(Faults, OfADeadNodeStallTheOthersWhenTheyNeedIt) {
   }
 }
 
+// Replica 0 takes twice as long, to 60 ms. The B under which replica 1 dies is no work of 50 ms.
+TEST(Faults, OfADeadNodeDoNotMakeItTheBusiest) {
+  for (const int dead : {0, 1}) {
+    const Report report = two_replicas(
+        "closed-form", "{at: 15 ms, kind: dead-node, node: " + std::to_string(dead) +
+                           "}, {kind: slow-node, factor: 2, node: " + std::to_string(1 - dead) + "}");
+    EXPECT_EQ(report.faults->stall, 60ms);
+    EXPECT_EQ(part_of(report, Category::kForward), 20ms);
+    EXPECT_EQ(part_of(report, Category::kBackward), 40ms);
+    EXPECT_EQ(sum_of(report.breakdown), 60ms);
+    EXPECT_EQ(report.bubble.ideal, 60ms);
+    EXPECT_DOUBLE_EQ(report.bubble.fraction, 1 - 70.0 / 120);
+  }
+}
+
 // A collective that has lost a member does not end for anybody.
 TEST(Faults, OfANodeThatDiesInACollectiveHoldAllOfIt) {
   const Report report = two_replicas("flow", "{at: 35 ms, kind: dead-node, node: 1}");
