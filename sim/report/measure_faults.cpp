@@ -33,19 +33,37 @@ TaskId root_of(const IdVector<TaskId, std::optional<TaskId>>& reason, TaskId tas
   return task;
 }
 
-// The last finished task of a rank, and the first task of its streams that does not end.
+// [resource]: time from which it stands still for good.
+IdVector<ResourceId, std::optional<Duration>> stops_of(const Program& program) {
+  IdVector<ResourceId, std::optional<Duration>> stops(program.resources.size());
+  for (const SpeedChange& change : program.speed_changes) {
+    std::optional<Duration>& stop = stops[change.resource];
+    if (change.speed > 0)
+      stop.reset();
+    else if (!stop)
+      stop = change.time;
+  }
+  return stops;
+}
+
+// The last finished task of a rank, and the first task of its streams that does not end. Of a dead rank all
+// streams stop; those that live share collectives with it, which stop as well.
 struct RankEnd {
   Duration last{};
   std::optional<TaskId> task;
+  std::optional<Duration> death = Duration::zero();
 };
 
 std::vector<RankEnd> ends_of(const Program& program, const Timeline& timeline,
                              const IdVector<TaskId, bool>& ended, std::size_t ranks) {
   std::vector<RankEnd> found(ranks);
+  const IdVector<ResourceId, std::optional<Duration>> stops = stops_of(program);
   for (std::size_t r = 0; r < program.resources.size(); ++r) {
     const Resource& resource = program.resources[ResourceId(static_cast<std::uint32_t>(r))];
     if (resource.kind != ResourceKind::kStream) continue;
     RankEnd& end = found.at(static_cast<std::size_t>(resource.rank));
+    const std::optional<Duration> stop = stops[ResourceId(static_cast<std::uint32_t>(r))];
+    end.death = end.death && stop ? std::optional(std::max(*end.death, *stop)) : std::nullopt;
     for (std::uint32_t i = program.resource_begin[r]; i < program.resource_begin[r + 1]; ++i) {
       if (ended[TaskId(i)])
         end.last = std::max(end.last, timeline.end[TaskId(i)]);
@@ -72,7 +90,8 @@ std::vector<StalledRank> measure_stall(const Program& program, const Timeline& t
     StalledRank entry{.rank = ranks[rank], .since = ends[rank].last, .task = task_name(program, task)};
     entry.stuck = std::ranges::binary_search(stall.stuck, task);
     if (entry.stuck) {
-      entry.since = timeline.start[task];
+      entry.begun = !ends[rank].death || timeline.start[task] < *ends[rank].death;
+      entry.since = entry.begun ? timeline.start[task] : *ends[rank].death;
     } else {
       const TaskId root = root_of(reason, task);
       entry.waits_for = task_name(program, root);

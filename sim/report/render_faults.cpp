@@ -13,6 +13,9 @@ namespace {
 constexpr std::size_t kFewRanks = 8;  // more are counted
 
 std::string rank_line(const StalledRank& rank) {
+  if (rank.stuck && !rank.begun)
+    return hanging_lines(
+        "", fmt::format("{}: dead from {} on, before {}", rank.rank, human(rank.since), rank.task));
   if (rank.stuck)
     return hanging_lines(
         "", fmt::format("{}: {} began at {} and never ends", rank.rank, rank.task, human(rank.since)));
@@ -32,7 +35,7 @@ void write_faults(JsonWriter& json, const Report& report) {
     json.key("stall").begin_object().field("time_s", *faults.stall).key("ranks").begin_array();
     for (const StalledRank& rank : faults.ranks) {
       json.begin_object().field("rank", rank.rank).field("since_s", rank.since);
-      json.field("task", rank.task).field("stuck", rank.stuck);
+      json.field("task", rank.task).field("stuck", rank.stuck).field("begun", rank.begun);
       if (!rank.stuck) json.field("waits_for", rank.waits_for).field("waits_for_rank", rank.waits_for_rank);
       json.end_object();
     }

@@ -82,7 +82,8 @@ TEST(Faults, OfADeadNodeStallTheOthersWhenTheyNeedIt) {
     EXPECT_EQ(report.faults->stall, 30ms);
     EXPECT_EQ(report.faults->without, 70ms);
     EXPECT_EQ(report.samples_per_s(), 0);
-    const StalledRank dead{.rank = "pipeline 0, data 1", .since = 10ms, .task = "B0", .stuck = true};
+    const StalledRank dead{
+        .rank = "pipeline 0, data 1", .since = 10ms, .task = "B0", .stuck = true, .begun = true};
     const StalledRank idle{.rank = "pipeline 0, data 0",
                            .since = 30ms,
                            .task = "gradient reduction",
@@ -105,6 +106,29 @@ TEST(Faults, OfADeadNodeDoNotMakeItTheBusiest) {
     EXPECT_EQ(report.bubble.ideal, 60ms);
     EXPECT_DOUBLE_EQ(report.bubble.fraction, 1 - 70.0 / 120);
   }
+}
+
+// Stage 1 dies before the F that stage 0 sends it at 10 ms.
+TEST(Faults, OfANodeThatDiesWhileItIsIdleBeginNothing) {
+  const Report report = simulate(
+      scenario_of("stagecraft: 1\n"
+                  "model: {family: stages, forward: 10 ms, input_gradient: 10 ms, weight_gradient: 10 ms}\n"
+                  "cluster:\n"
+                  "  node: {device: toy, gpus: 1, nics: 1, nic_bandwidth: 10 GB/s, pcie: 100 GB/s}\n"
+                  "  nodes: 2\n"
+                  "  fabric: {kind: single-switch}\n"
+                  "parallelism: {pipeline: 2}\n"
+                  "training: {global_batch_size: 1}\n"
+                  "faults: [{at: 5 ms, kind: dead-node, node: 1}]\n"));
+  const StalledRank idle{.rank = "pipeline 0, data 0",
+                         .since = 10ms,
+                         .task = "B0",
+                         .waits_for = "F0",
+                         .waits_for_rank = "pipeline 1, data 0"};
+  const StalledRank dead{.rank = "pipeline 1, data 0", .since = 5ms, .task = "F0", .stuck = true};
+  EXPECT_THAT(report.faults->ranks, ElementsAre(idle, dead));
+  EXPECT_THAT(render_text(report, false),
+              testing::HasSubstr("pipeline 1, data 0: dead from 5.00 ms on, before F0\n"));
 }
 
 // A collective that has lost a member does not end for anybody.
