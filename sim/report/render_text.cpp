@@ -167,12 +167,23 @@ std::string offload_lines(const OffloadPrice& offload) {
                                               human(offload.stall)));
 }
 
+bool has_utilization(const Report& report) {
+  return report.finishes() && report.peak.count() > 0;
+}
+
+std::string formula_lines(const Report& report) {
+  const std::string_view utilization =
+      has_utilization(report)
+          ? "MFU = model FLOPs / (time x GPUs x peak), attention counted dense; model FLOPs = 3 x forward; "
+            "HFU adds what is recomputed; "
+          : "";
+  return wrapped_lines(
+      "formulas", fmt::format("{}bubble over ideal = (makespan - ideal) / ideal of the passes", utilization));
+}
+
 std::string verbose_lines(const Report& report) {
   std::string out = shape_lines(report.shapes) + critical_path_line(report) + offload_lines(report.offload);
-  out += wrapped_lines("formulas",
-                       "MFU = model FLOPs / (time x GPUs x peak), attention counted dense; model FLOPs = 3 x "
-                       "forward; HFU adds what is recomputed; bubble over ideal = (makespan - ideal) / ideal "
-                       "of the passes");
+  out += formula_lines(report);
   out +=
       headed_line("simulated", fmt::format("{} on {}, timeline {}", counted_thousands(report.tasks, "task"),
                                            counted(report.simulated_ranks, "rank"), report.timeline_hash));

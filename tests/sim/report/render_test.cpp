@@ -230,6 +230,19 @@ TEST(RenderText, AddsFormulasAndAssumptionsWhenVerbose) {
   EXPECT_NE(verbose.find("simulated        1,234 tasks on 2 ranks, timeline 00ff\n"), std::string::npos);
 }
 
+// Without a peak, or without an end, there is no MFU.
+TEST(RenderText, ExplainsOnlyTheFiguresThatItHas) {
+  Report report = made_by_hand();
+  EXPECT_NE(render_text(report, true).find("MFU = "), std::string::npos);
+  report.faults = {.faults = {"node 1 dies"}, .without = 2s, .stall = 1s};
+  EXPECT_EQ(render_text(report, true).find("MFU"), std::string::npos);
+  report.faults.reset();
+  report.peak = FlopRate(0);
+  const std::string text = render_text(report, true);
+  EXPECT_EQ(text.find("MFU"), std::string::npos) << text;
+  EXPECT_NE(text.find("formulas         bubble over ideal = "), std::string::npos) << text;
+}
+
 TEST(RenderMemory, DrawsABarPerStageWithAsManyCellsAsItsShareOfTheCapacity) {
   const std::string text = render_memory_text(made_by_hand());
   // 40 cells for 16 GiB: 2.5 a GiB, ends rounded: 1, 3, 6, 10 GiB are 3, 8, 15, 25 cells.
