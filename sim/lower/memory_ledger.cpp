@@ -345,11 +345,8 @@ MemoryLedger transformer_ledger(const TransformerSpec& model, const LedgerReques
 MemoryLedger stages_ledger(const StagesSpec& model, const ParallelPlan& plan, const Schedule& schedule,
                            Bytes capacity) {
   std::vector<PassMemory> passes;
-  for (std::size_t stage = 0; stage < plan.stages.size(); ++stage) {
-    PassMemory& pass = passes.emplace_back();
-    // The scenario does not give the size of the inputs that recomputed stages keep.
-    (plan.stages[stage].recompute_pass ? pass.made_again : pass.kept) = of_stage(model.activation, stage);
-  }
+  for (std::size_t stage = 0; stage < plan.stages.size(); ++stage)
+    passes.push_back(pass_memory(model, plan.stages[stage], stage));
   const std::optional<Schedule> unrolled_twice = replayed(schedule);
   const Schedule& drained = unrolled_twice ? *unrolled_twice : schedule;
   MemoryLedger ledger{.capacity = capacity, .stages = {}};

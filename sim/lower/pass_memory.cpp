@@ -393,4 +393,10 @@ PassMemory pass_memory(const StageTensors& stage) {
           .made_again = again};
 }
 
+PassMemory pass_memory(const StagesSpec& model, const StageContent& content, std::size_t stage) {
+  PassMemory memory;
+  (content.recompute_pass ? memory.made_again : memory.kept) = of_stage(model.activation, stage);
+  return memory;
+}
+
 }  // namespace stagecraft

@@ -72,5 +72,7 @@ struct StageTensors {
 [[nodiscard]] PassMemory pass_memory(const StageTensors& stage);
 [[nodiscard]] PassMemory pass_memory(const TransformerSpec& model, const Shard& shard,
                                      const StageContent& content, const PassHabits& habits = {});
+// Of an abstract stage. The scenario does not give the size of the inputs that a recomputed one keeps.
+[[nodiscard]] PassMemory pass_memory(const StagesSpec& model, const StageContent& content, std::size_t stage);
 
 }  // namespace stagecraft

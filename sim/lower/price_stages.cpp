@@ -1,5 +1,6 @@
 #include "base/check.hpp"
 #include "sim/lower/messages.hpp"
+#include "sim/lower/pass_memory.hpp"
 #include "sim/lower/prices.hpp"
 
 namespace stagecraft {
@@ -14,6 +15,7 @@ StagePrice price_stage(const StagesSpec& model, const StageContent& content, std
   const std::vector<Duration>& again = model.recompute.empty() ? model.forward : model.recompute;
   if (content.recompute_pass)
     price.recompute.add(Category::kRecompute, of_stage(again, stage), Provenance::kAssumed);
+  price.memory = pass_memory(model, content, stage);
   return price;
 }
 

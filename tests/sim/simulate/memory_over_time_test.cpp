@@ -72,6 +72,19 @@ INSTANTIATE_TEST_SUITE_P(
         "parallelism: {pipeline: 4}\nschedule: varuna\ntraining: {global_batch_size: 32, recompute: full}\n",
         "parallelism: {pipeline: 4}\nschedule: pipedream-2bw\ntraining: {global_batch_size: 32}\n"));
 
+// 1F1B of 4 ranks: rank r holds the activations of 4 - r micro-batches at most.
+TEST(AbstractStages, HoldTheirActivationsFromForwardToBackward) {
+  using namespace literals;
+  const Simulation simulation = simulate_in_full(shipped("pipeline-4x8"));
+  const std::vector<Bytes> peaks = high_water(simulation);
+  ASSERT_EQ(peaks.size(), 4);
+  for (std::size_t rank = 0; rank < peaks.size(); ++rank) {
+    const auto held = static_cast<std::int64_t>(4 - rank);
+    EXPECT_EQ(peaks[rank], 16_MiB * held);
+    EXPECT_EQ(simulation.report.memory.stages[rank].of(MemoryClass::kActivations), peaks[rank]);
+  }
+}
+
 // A model of two trillion parameters on 100,000 GPUs, and one of ten million on one.
 TEST(Sizes, OfBothEndsRun) {
   const Report largest = simulate(scenario_of(
