@@ -127,6 +127,7 @@ Lowering::Stretch Lowering::stretch_of(const std::vector<Action>& actions) const
 }
 
 void Lowering::add_resources() {
+  const bool beside = replicates_beside();
   for (int replica = 0; replica < options_.replicas; ++replica) {
     for (int rank = 0; rank < schedule_.shape.ranks; ++rank) {
       const int simulated = replica * schedule_.shape.ranks + rank;
@@ -145,7 +146,7 @@ void Lowering::add_resources() {
                         .last_compute = {},
                         .last_data = {},
                         .last_replicas = {}});
-      if (replicates_beside()) ranks_.back().replicas = add(ResourceKind::kStream, "replicas", 3);
+      if (beside) ranks_.back().replicas = add(ResourceKind::kStream, "replicas", 3);
       copy_of_.resize(ranks_.back().replicas.value_or(ranks_.back().data).index() + 1, replica);
       ranks_.back().done.resize(static_cast<std::size_t>(schedule_.shape.chunks * places_.copies()));
     }

@@ -56,9 +56,9 @@ PipelineTensors pipeline_tensors(const TransformerSpec& model, const LedgerReque
 PeakMoment moment_of(const std::vector<Action>& order, const ReplayPeak& peak,
                      const std::vector<PassMemory>& passes) {
   PeakMoment moment{.action = order[peak.action], .in_flight = 0, .time = {}};
-  for (std::size_t stage = 0; stage < passes.size(); ++stage) {
-    const StageInFlight& count = peak.in_flight[stage];
-    moment.in_flight += count.held + (passes[stage].made_again > Bytes(0) ? count.again : count.whole);
+  for (const StageInFlight& count : peak.in_flight) {
+    const bool again = passes[static_cast<std::size_t>(count.stage)].made_again > Bytes(0);
+    moment.in_flight += count.held + (again ? count.again : count.whole);
   }
   return moment;
 }
@@ -194,16 +194,15 @@ void RankLedger::add_buffers(LedgerItems& items, RankStates::When when) const {
 
 void RankLedger::add_activations(LedgerItems& items, const ReplayPeak& peak,
                                  const PipelineTensors& tensors) const {
-  for (std::size_t stage = 0; stage < peak.in_flight.size(); ++stage) {
-    const StageInFlight& count = peak.in_flight[stage];
-    if (count == StageInFlight{}) continue;
-    const StageTensors& held = tensors.of(stage);
+  for (const StageInFlight& count : peak.in_flight) {
+    if (count == StageInFlight{.stage = count.stage}) continue;
+    const StageTensors& held = tensors.of(static_cast<std::size_t>(count.stage));
     for (const SavedTensor& tensor : held.kept)
       items.add(kActivations, tensor.name, tensor.size * count.whole);
     for (const SavedTensor& tensor : held.made_again)
       items.add(kActivations, tensor.name, tensor.size * count.again);
     items.add(kActivations, kHeldForWeightGradients, held.held_for_weight_gradients * count.held);
-    if (count.gradients) states_.add_whole_gradients(items, static_cast<int>(stage));
+    if (count.gradients) states_.add_whole_gradients(items, count.stage);
   }
   if (peak.transient == Bytes(0)) return;
   const std::vector<Action>& order = request_.schedule.ranks[static_cast<std::size_t>(rank_)];
@@ -350,12 +349,15 @@ MemoryLedger stages_ledger(const StagesSpec& model, const ParallelPlan& plan, co
   const std::optional<Schedule> unrolled_twice = replayed(schedule);
   const Schedule& drained = unrolled_twice ? *unrolled_twice : schedule;
   MemoryLedger ledger{.capacity = capacity, .stages = {}};
+  const StagePlaces places = plan.places();
+  std::vector<LedgerItems> ranks(static_cast<std::size_t>(plan.pipeline));
+  for (const HeldStage& held : places.all())
+    ranks[static_cast<std::size_t>(places.rank_of(held.stage, held.copy))].add(
+        kGradients, "gradients", of_stage(model.gradient, static_cast<std::size_t>(held.stage)));
   for (int rank = 0; rank < plan.pipeline; ++rank) {
     const std::vector<Action>& order = drained.ranks[static_cast<std::size_t>(rank)];
     const ReplayPeak peak = replay_memory(order, passes);
-    LedgerItems items;
-    for (const HeldStage& held : plan.places().held_by(rank))
-      items.add(kGradients, "gradients", of_stage(model.gradient, static_cast<std::size_t>(held.stage)));
+    LedgerItems& items = ranks[static_cast<std::size_t>(rank)];
     items.add(kActivations, "activations", peak.live);
     ledger.stages.push_back(std::move(items).stage(rank));
     ledger.stages.back().moment = moment_of(order, peak, passes);

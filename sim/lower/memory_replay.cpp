@@ -29,26 +29,42 @@ struct GradientSpan {
   std::size_t last = 0;
 };
 
-// Spans by stage; empty where no stage has gradients that come and go.
-std::vector<GradientSpan> gradient_spans(std::span<const Action> order, std::span<const PassMemory> memory) {
-  const auto comes = [](const PassMemory& pass) { return pass.gradients > Bytes(0); };
-  if (std::ranges::none_of(memory, comes)) return {};
-  std::vector<GradientSpan> spans(memory.size());
+// A stage of an order: of a long pipeline a rank holds few.
+struct ReplayedStage {
+  std::int32_t stage = 0;
+  const PassMemory* memory = nullptr;
+  GradientSpan gradients{};
+};
+
+std::size_t index_of(std::span<const ReplayedStage> stages, std::int32_t stage) {
+  const auto at = std::ranges::lower_bound(stages, stage, {}, &ReplayedStage::stage);
+  return static_cast<std::size_t>(at - stages.begin());
+}
+
+// The stages of an order, ascending.
+std::vector<ReplayedStage> stages_of(std::span<const Action> order, std::span<const PassMemory> memory) {
+  std::vector<ReplayedStage> stages;
   for (std::size_t i = 0; i < order.size(); ++i) {
+    const std::int32_t stage = order[i].stage;
+    const std::size_t at = index_of(stages, stage);
+    if (at == stages.size() || stages[at].stage != stage)
+      stages.insert(stages.begin() + static_cast<std::ptrdiff_t>(at),
+                    {.stage = stage, .memory = &memory[static_cast<std::size_t>(stage)]});
     if (!makes_weight_gradients(order[i].pass)) continue;
-    GradientSpan& span = spans[static_cast<std::size_t>(order[i].stage)];
+    GradientSpan& span = stages[at].gradients;
     if (!span.first) span.first = i;
     span.last = i;
   }
-  return spans;
+  return stages;
 }
 
 // Replays the memory of an order, pass after pass. A fused pair is one step.
 class MemoryReplay {
  public:
-  MemoryReplay(std::span<const Action> order, std::span<const PassMemory> memory,
-               std::span<const GradientSpan> gradients)
-      : order_(order), memory_(memory), gradients_(gradients), in_flight_(memory.size()) {}
+  MemoryReplay(std::span<const Action> order, std::span<const ReplayedStage> stages)
+      : order_(order), stages_(stages) {
+    for (const ReplayedStage& stage : stages) in_flight_.push_back({.stage = stage.stage});
+  }
 
   [[nodiscard]] bool done() const { return at_ == order_.size(); }
   [[nodiscard]] std::span<const Action> together() const {
@@ -59,26 +75,28 @@ class MemoryReplay {
     Bytes transient{};
     const std::span<const Action> starting = together();
     for (std::size_t i = 0; i < starting.size(); ++i) {
-      const auto stage = static_cast<std::size_t>(starting[i].stage);
-      const PassHold hold = hold_of(memory_[stage], starting[i].pass);
+      const std::size_t here = index_of(stages_, starting[i].stage);
+      const ReplayedStage& stage = stages_[here];
+      const PassHold hold = hold_of(*stage.memory, starting[i].pass);
       live_ += hold.taken;
       transient += hold.transient;
-      note_start(starting[i].pass, in_flight_[stage]);
-      if (gradients_.empty() || gradients_[stage].first != at_ + i) continue;
-      live_ += memory_[stage].gradients;
-      in_flight_[stage].gradients = true;
+      note_start(starting[i].pass, in_flight_[here]);
+      if (stage.gradients.first != at_ + i || stage.memory->gradients == Bytes(0)) continue;
+      live_ += stage.memory->gradients;
+      in_flight_[here].gradients = true;
     }
     return transient;
   }
   void end() {
     const std::span<const Action> ending = together();
     for (std::size_t i = 0; i < ending.size(); ++i) {
-      const auto stage = static_cast<std::size_t>(ending[i].stage);
-      live_ -= hold_of(memory_[stage], ending[i].pass).freed;
-      note_end(ending[i].pass, memory_[stage].made_again > Bytes(0), in_flight_[stage]);
-      if (!in_flight_[stage].gradients || gradients_[stage].last != at_ + i) continue;
-      live_ -= memory_[stage].gradients;
-      in_flight_[stage].gradients = false;
+      const std::size_t here = index_of(stages_, ending[i].stage);
+      const ReplayedStage& stage = stages_[here];
+      live_ -= hold_of(*stage.memory, ending[i].pass).freed;
+      note_end(ending[i].pass, stage.memory->made_again > Bytes(0), in_flight_[here]);
+      if (!in_flight_[here].gradients || stage.gradients.last != at_ + i) continue;
+      live_ -= stage.memory->gradients;
+      in_flight_[here].gradients = false;
     }
     at_ += ending.size();
   }
@@ -89,9 +107,8 @@ class MemoryReplay {
 
  private:
   std::span<const Action> order_;
-  std::span<const PassMemory> memory_;
-  std::span<const GradientSpan> gradients_;
-  std::vector<StageInFlight> in_flight_;
+  std::span<const ReplayedStage> stages_;
+  std::vector<StageInFlight> in_flight_;  // [index in stages_]
   Bytes live_{};
   std::size_t at_ = 0;
 };
@@ -102,9 +119,9 @@ class MemoryReplay {
 // at every new maximum would take longer than both replays.
 ReplayPeak replay_memory(std::span<const Action> order, std::span<const PassMemory> memory) {
   SC_CHECK(!order.empty(), "a rank has passes");
-  const std::vector<GradientSpan> gradients = gradient_spans(order, memory);
+  const std::vector<ReplayedStage> stages = stages_of(order, memory);
   ReplayPeak peak;
-  for (MemoryReplay replay(order, memory, gradients); !replay.done(); replay.end()) {
+  for (MemoryReplay replay(order, stages); !replay.done(); replay.end()) {
     const Bytes transient = replay.begin();
     if (replay.at() > 0 && replay.live() + transient <= peak.live + peak.transient) continue;
     peak.live = replay.live();
@@ -112,7 +129,7 @@ ReplayPeak replay_memory(std::span<const Action> order, std::span<const PassMemo
     peak.action = replay.at();
     peak.actions = replay.together().size();
   }
-  MemoryReplay replay(order, memory, gradients);
+  MemoryReplay replay(order, stages);
   while (replay.at() < peak.action) {
     (void)replay.begin();
     replay.end();

@@ -14,6 +14,7 @@ namespace stagecraft {
 
 // Micro-batches of one stage that hold memory at a moment.
 struct StageInFlight {
+  std::int32_t stage = 0;  // global
   std::int64_t whole = 0;  // hold all tensors that the forward kept
   std::int64_t again = 0;  // of these, also hold the tensors of a recompute pass
   std::int64_t held = 0;   // hold the tensors for their weight gradients: between I and W
@@ -26,7 +27,7 @@ struct ReplayPeak {
   Bytes transient;                       // transients of the running pass at that moment
   std::size_t action = 0;                // index of that pass in the rank's order; of equals the first
   std::size_t actions = 1;               // 2: it is the first of a fused pair, both of which run
-  std::vector<StageInFlight> in_flight;  // [global stage], while it runs
+  std::vector<StageInFlight> in_flight;  // while it runs: the stages of the order, ascending
 };
 
 // A forward or a recompute pass allocates at its start; B frees at its end, or I and W in turn. The passes of

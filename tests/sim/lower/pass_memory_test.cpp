@@ -257,6 +257,16 @@ TEST(Replay, FreesASplitBackwardInTwoSteps) {
   EXPECT_EQ(peak.in_flight, (std::vector<StageInFlight>{{.whole = 1, .held = 1}}));
 }
 
+// Of a long pipeline a rank holds few stages, and counts only those.
+TEST(Replay, CountsTheStagesOfItsOrderAlone) {
+  const std::vector<Action> order{
+      {Pass::kForward, 3, 0}, {Pass::kForward, 7, 0}, {Pass::kBackward, 7, 0}, {Pass::kBackward, 3, 0}};
+  const std::vector<PassMemory> memory(1000, simple(10, 0, 0, 0));
+  const ReplayPeak peak = replay_memory(order, memory);
+  EXPECT_EQ(peak.live, Bytes(20));
+  EXPECT_EQ(peak.in_flight, (std::vector<StageInFlight>{{.stage = 3, .whole = 1}, {.stage = 7, .whole = 1}}));
+}
+
 // Two stages on one rank: the gradients of the second are gone when those of the first come. Of a split
 // backward W makes them.
 TEST(Replay, HoldsGradientsFromTheFirstBackwardOfTheirStageToTheLast) {
