@@ -668,6 +668,19 @@ class Answers(Case):
         self.assertIn("forward 2 ms: 11.0 ms (33.3 %) longer than forward 1 ms: forward +8.00 ms (73 %), ",
                       " ".join(steps.split()))
 
+    # Forward +100 ms, backward -98 ms; the reduction +0.9 ms is little beside them, and much of the difference.
+    def test_what_is_small_beside_large_movements_is_summed_up(self):
+        with tempfile.TemporaryDirectory() as folder:
+            files = []
+            for name, forward, input_gradient, gradient in (("a", 100, 100, 400), ("b", 200, 2, 409)):
+                files.append(Path(folder) / f"{name}.yaml")
+                files[-1].write_text(
+                    f"stagecraft: 1\nmodel: {{family: stages, forward: {forward} ms, input_gradient: {input_gradient} ms, weight_gradient: 100 ms, "
+                    f"gradient: {gradient} MB}}\ncluster: {{node: {{device: toy, gpus: 1, nics: 1, nic_bandwidth: 10 GB/s, pcie: 100 GB/s}}, nodes: 2, "
+                    "fabric: {kind: single-switch}}\nparallelism: {data: 2}\noverlap: {gradients: false}\ntraining: {global_batch_size: 2}\n")
+            said = " ".join(stagecraft("compare", *files).stdout.split())
+            self.assertIn("b: 2.90 ms (0.9 %) longer than a: forward +100 ms, backward -98.0 ms, the rest +900 us", said)
+
     def test_numbers_and_switches_are_told_with_their_key(self):
         for varied, name in (("training.global_batch_size=8,8", "global_batch_size 8"), ("overlap.gradients=true,false", "gradients true"),
                              ("model.forward=1 ms,2 ms", "forward 1 ms"), ("model.gradient=[1 MiB],2 MiB", "gradient [1 MiB]"),

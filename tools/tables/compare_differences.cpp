@@ -25,23 +25,33 @@ std::string with_sign(Duration time) {
 }
 
 // "bubble -6.00 ms (100 %)": the share of the difference; without one where the whole is nothing.
-std::string part_words(const MovedPart& part, Duration whole) {
-  std::string words = fmt::format("{} {}", part_name(part.part), with_sign(part.difference()));
+std::string part_words(const std::string& name, Duration difference, Duration whole) {
+  std::string words = fmt::format("{} {}", name, with_sign(difference));
   if (whole != Duration::zero())
-    words += fmt::format(" ({:.0f} %)", 100 * static_cast<double>(part.difference().count()) /
-                                            static_cast<double>(whole.count()));
+    words += fmt::format(" ({:.0f} %)",
+                         100 * static_cast<double>(difference.count()) / static_cast<double>(whole.count()));
   return words;
 }
 
-// Parts too small to print as a share are left out; so are shares of a whole that is what large movements
-// leave of each other.
+// Would it print as a share of the whole?
+bool counts(Duration part, Duration whole) {
+  return part != Duration::zero() && std::chrono::abs(part) * 200 >= std::chrono::abs(whole);
+}
+
+// Parts that are little of all that moved are summed up: beside large movements that leave little of each
+// other, they may be much of the whole. Then shares of it say nothing, and are left out.
 std::string parts_words(const std::vector<MovedPart>& parts, Duration whole) {
-  Duration moved{};
+  Duration moved{}, rest{};
   for (const MovedPart& part : parts) moved += std::chrono::abs(part.difference());
-  if (std::chrono::abs(whole) * 5 < moved) whole = Duration::zero();
+  const bool shares = std::chrono::abs(whole) * 5 >= moved;
+  const Duration shared = shares ? whole : Duration::zero();
   std::vector<std::string> words;
   for (const MovedPart& part : parts)
-    if (std::chrono::abs(part.difference()) * 200 >= moved) words.push_back(part_words(part, whole));
+    if (counts(part.difference(), moved))
+      words.push_back(part_words(part_name(part.part), part.difference(), shared));
+    else
+      rest += part.difference();
+  if (counts(rest, whole)) words.push_back(part_words("the rest", rest, shared));
   return join(words, ", ");
 }
 
