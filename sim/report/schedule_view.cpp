@@ -165,7 +165,9 @@ TimeUnit unit_of(Duration time) {
 }
 
 std::string time_in(TimeUnit unit, Duration time) {
-  return fmt::format("{:.4g} {}", static_cast<double>(time.count()) / unit.scale, unit.name);
+  const double value = static_cast<double>(time.count()) / unit.scale;
+  return value < 1e4 ? fmt::format("{:.4g} {}", value, unit.name)
+                     : fmt::format("{:.0f} {}", value, unit.name);
 }
 
 std::string short_time(std::int64_t nanoseconds) {
@@ -307,7 +309,7 @@ std::string render_schedule_text(const ScheduleView& view, const PictureOptions&
   std::string out =
       fmt::format("{}   {}{}, {}   {}                 one column = {}\n", view.schedule.name,
                   counted(shape.ranks, "stage"), chunks, counted(shape.micro_batches, "micro-batch"),
-                  cost_line(view), time_in(unit_of(shortest_pass(view)), column));
+                  cost_line(view), time_in(unit_of(std::max(column, shortest_pass(view))), column));
   const std::size_t digits = std::to_string(shape.ranks - 1).size();
   for (std::size_t rank = 0; rank < view.play.ranks.size(); ++rank) {
     out += fmt::format("rank {:>{}}  {}   live {}\n", rank, digits,

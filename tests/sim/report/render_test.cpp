@@ -279,6 +279,17 @@ TEST(RenderSchedule, TakesARoundColumnWhenTheWidthIsShort) {
   EXPECT_NE(text.find("one column = 5 s\n"), std::string::npos) << text;
 }
 
+// The shortest pass takes microseconds, and a column 50 s.
+TEST(RenderSchedule, HasAUnitThatFitsTheColumn) {
+  const ScheduleCosts costs{.stages = {{5'000, 100'000'000'000, 100'000'000'000, 0}}};
+  const Schedule order = generate(*find_schedule("1f1b"), {.ranks = 1, .micro_batches = 5}, costs);
+  const Play times = play(order, costs);
+  const std::string text = render_schedule_text(
+      {.schedule = order, .drawn = order, .play = times, .period = period(order, costs)}, {.width = 50});
+  EXPECT_NE(text.find("F 5 us, B 200 s "), std::string::npos) << text;
+  EXPECT_NE(text.find("one column = 50 s\n"), std::string::npos) << text;
+}
+
 TEST(RenderSchedule, TellsChunksApartByHeight) {
   const std::string text = picture({.ranks = 2, .micro_batches = 2, .chunks = 2}, "interleaved-1f1b", {});
   EXPECT_NE(text.find("rank 0  0▁1▁0▂1▂"), std::string::npos) << text;
