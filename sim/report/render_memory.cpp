@@ -18,18 +18,22 @@ char mark_of(MemoryClass kind) {
   return kMarks.at(static_cast<std::size_t>(kind));
 }
 
-// One bar of the ledger: `width` cells for the capacity (or for the largest stage when that is more).
-std::string bar(const StageMemory& stage, Bytes full) {
-  constexpr double kCells = 40;
+// One bar of the ledger: all its cells are the capacity, or the largest stage when that is more. What is
+// beyond the capacity, or of one that is not given, is not free.
+std::string bar(const StageMemory& stage, Bytes capacity, Bytes full) {
+  constexpr std::size_t kCells = 40;
+  const auto cells_of = [&](Bytes bytes) {
+    return full > Bytes(0) ? static_cast<std::size_t>(bytes / full * static_cast<double>(kCells) + 0.5) : 0;
+  };
   std::string out;
   Bytes sum{};
-  int cells = 0;
-  for (const MemoryClass kind : kMemoryClasses) {
-    sum += stage.of(kind);
-    const int until = full > Bytes(0) ? static_cast<int>(sum / full * kCells + 0.5) : 0;
-    for (; cells < until; ++cells) out += mark_of(kind);
-  }
-  return out + std::string(static_cast<std::size_t>(std::max(0, static_cast<int>(kCells) - cells)), '.');
+  const auto fill = [&](std::size_t until, char mark) {
+    if (out.size() < until) out.append(until - out.size(), mark);
+  };
+  for (const MemoryClass kind : kMemoryClasses) fill(cells_of(sum += stage.of(kind)), mark_of(kind));
+  fill(cells_of(capacity), '.');
+  fill(kCells, ' ');
+  return out;
 }
 
 std::string table_of(const MemoryLedger& memory) {
@@ -54,11 +58,11 @@ std::string bars_of(const MemoryLedger& memory) {
   std::string bars;
   for (const StageMemory& stage : memory.stages) {
     const bool heaviest = stage.stage == memory.heaviest().stage;
-    bars += fmt::format("  stage {:>3} {} {}{}\n", stage.stage, bar(stage, full), human(stage.peak()),
-                        heaviest ? " < heaviest" : "");
+    bars += fmt::format("  stage {:>3} {} {}{}\n", stage.stage, bar(stage, memory.capacity, full),
+                        human(stage.peak()), heaviest ? " < heaviest" : "");
   }
   for (const MemoryClass kind : kMemoryClasses) bars += fmt::format("  {} {}", mark_of(kind), name_of(kind));
-  return bars + "  . free\n";
+  return bars + (memory.capacity > Bytes(0) ? "  . free\n" : "\n");
 }
 
 std::string moment_of(const StageMemory& stage) {

@@ -253,6 +253,22 @@ TEST(RenderMemory, DrawsABarPerStageWithAsManyCellsAsItsShareOfTheCapacity) {
       << text;
 }
 
+// 8 GiB of 10 are 32 cells: what stage 1 does not use up to there is free, and nothing is beyond.
+TEST(RenderMemory, DrawsNothingFreeBeyondTheCapacity) {
+  Report report = made_by_hand();
+  report.memory.capacity = kGib * 8;
+  const std::string over = render_memory_text(report);
+  EXPECT_NE(over.find("  stage   1 WWWWGGGGOOOOAAAAbbbboooo........         6.00 GiB\n"), std::string::npos)
+      << over;
+  EXPECT_NE(over.find(". free"), std::string::npos);
+  report.memory.capacity = Bytes(0);
+  const std::string unknown = render_memory_text(report);
+  EXPECT_NE(unknown.find("  stage   1 WWWWGGGGOOOOAAAAbbbboooo                 6.00 GiB\n"),
+            std::string::npos)
+      << unknown;
+  EXPECT_EQ(unknown.find("free"), std::string::npos);
+}
+
 std::string picture(const PipelineShape& shape, const char* schedule, const PictureOptions& options) {
   constexpr std::int64_t kSecond = 1'000'000'000;
   const ScheduleCosts costs{.stages = {{kSecond, kSecond, kSecond, kSecond}}};
