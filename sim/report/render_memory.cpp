@@ -37,20 +37,20 @@ std::string bar(const StageMemory& stage, Bytes capacity, Bytes full) {
 }
 
 std::string table_of(const MemoryLedger& memory) {
-  TextTable table({Align::kRight, Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight,
-                   Align::kRight, Align::kRight, Align::kRight});
-  std::vector<std::string> head = {"stage", ""};
+  TextTable table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight, Align::kRight,
+                   Align::kRight, Align::kRight});
+  std::vector<std::string> head = {"stage"};
   for (const MemoryClass kind : kMemoryClasses) head.emplace_back(name_of(kind));
   head.emplace_back("peak");
   table.row(std::move(head));
   for (const StageMemory& stage : memory.stages) {
     const bool heaviest = stage.stage == memory.heaviest().stage;
-    std::vector<std::string> row = {std::to_string(stage.stage), heaviest ? "<" : ""};
+    std::vector<std::string> row = {fmt::format("{:>3}{}", stage.stage, heaviest ? " <" : "")};
     for (const MemoryClass kind : kMemoryClasses) row.push_back(human(stage.of(kind)));
     row.push_back(human(stage.peak()));
     table.row(std::move(row));
   }
-  return table.str(2);
+  return table.str();  // 80 columns
 }
 
 std::string bars_of(const MemoryLedger& memory) {

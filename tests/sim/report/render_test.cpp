@@ -251,6 +251,11 @@ TEST(RenderMemory, DrawsABarPerStageWithAsManyCellsAsItsShareOfTheCapacity) {
       << text;
   EXPECT_NE(text.find("  stage   1 WWWGGOOOAAbbboo......................... 6.00 GiB\n"), std::string::npos)
       << text;
+  EXPECT_NE(text.find("stage   weights  gradients  optimizer  activations   buffers  overhead      peak\n"
+                      "  0 <  1.00 GiB   2.00 GiB   3.00 GiB     4.00 GiB       0 B       0 B  10.0 GiB\n"
+                      "  1    1.00 GiB   1.00 GiB   1.00 GiB     1.00 GiB  1.00 GiB  1.00 GiB  6.00 GiB\n"),
+            std::string::npos)
+      << text;
 }
 
 // 8 GiB of 10 are 32 cells: what stage 1 does not use up to there is free, and nothing is beyond.
