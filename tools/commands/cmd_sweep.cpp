@@ -109,7 +109,8 @@ class SweepCommand {
     outputs_.emplace(
         RowOutputs::Request{.columns = row_columns(sweep_.spec.paths(), has_failures(sweep_.spec)),
                             .to_file = arguments_.has("output") || arguments_.has("resume"),
-                            .replace = arguments_.has("resume")},
+                            .replace = arguments_.has("resume"),
+                            .name = sweep_.spec.name},
         arguments_, session_, diagnostics);
     return !refused(diagnostics);
   }

@@ -50,16 +50,23 @@ std::string refusal_of(const std::vector<Diagnostic>& diagnostics) {
   return error == nullptr ? "cannot run" : one_line(*error);
 }
 
-// "schedule: gpipe, 1f1b": what a page of variants is about.
-std::string title_of(const std::vector<std::string>& paths, const std::vector<Variant>& variants) {
-  std::vector<std::string> files;
-  for (const Variant& variant : variants) {
-    const std::string name = std::filesystem::path(variant.file).stem().string();
-    if (files.empty() || files.back() != name) files.push_back(name);
+std::string stem_of(const std::string& file) {
+  return std::filesystem::path(file).stem().string();
+}
+
+// "4 stages, 8 micro-batches by schedule": what a page of variants is about. One that did not load has the
+// name of its file.
+template <class AnyComparison>
+std::string title_of(const AnyComparison& comparison) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < comparison.variants.size(); ++i) {
+    const auto& outcome = comparison.outcomes[i];
+    std::string name = outcome.scenario ? outcome.scenario->name : stem_of(comparison.variants[i].file);
+    if (names.empty() || names.back() != name) names.push_back(std::move(name));
   }
   constexpr std::size_t kNamed = 4;
-  if (files.size() > kNamed) files.resize(kNamed), files.push_back("…");
-  return join(files, ", ") + (paths.empty() ? "" : " by " + join(paths, " and "));
+  if (names.size() > kNamed) names.resize(kNamed), names.push_back("…");
+  return join(names, ", ") + (comparison.paths.empty() ? "" : " by " + join(comparison.paths, " and "));
 }
 
 ValidationSeries series_of(const SetScore& score) {
@@ -79,10 +86,10 @@ ValidationSeries series_of(const SetScore& score) {
 
 class PageSink : public RowSink {
  public:
-  PageSink(const Arguments& arguments, std::vector<RowColumn> columns)
+  PageSink(const Arguments& arguments, std::vector<RowColumn> columns, const std::string& name)
       : page_(std::move(columns)),
         file_(*arguments.text("html")),
-        title_(std::filesystem::path(arguments.words().front()).stem().string()),
+        title_(name.empty() ? stem_of(arguments.words().front()) : name),
         command_(command_of(arguments)),
         replace_(arguments.has("force")) {}
 
@@ -119,10 +126,8 @@ void write_page(const Arguments& arguments, const Comparison& comparison) {
                                  comparison.variants.size()),
                      "vary fewer values, or use a sweep");
   const VariantNames names(comparison);
-  RunPage page{.title = title_of(comparison.paths, comparison.variants),
-               .command = command_of(arguments),
-               .version = kVersion,
-               .runs = {}};
+  RunPage page{
+      .title = title_of(comparison), .command = command_of(arguments), .version = kVersion, .runs = {}};
   const std::size_t room = std::size_t{3} * 1024 * 1024 / comparison.variants.size();
   for (std::size_t i = 0; i < comparison.outcomes.size(); ++i) {
     const Outcome& outcome = comparison.outcomes[i];
@@ -150,10 +155,8 @@ void write_page(const Arguments& arguments, const GoodputReport& report) {
 }
 
 void write_page(const Arguments& arguments, const GoodputComparison& comparison) {
-  GoodputPage page{.title = title_of(comparison.paths, comparison.variants),
-                   .command = command_of(arguments),
-                   .version = kVersion,
-                   .reports = {}};
+  GoodputPage page{
+      .title = title_of(comparison), .command = command_of(arguments), .version = kVersion, .reports = {}};
   const std::vector<std::string> names = names_of(comparison);
   for (std::size_t i = 0; i < comparison.outcomes.size(); ++i) {
     const GoodputOutcome& outcome = comparison.outcomes[i];
@@ -180,8 +183,9 @@ void write_page(const Arguments& arguments, const std::vector<SetScore>& scores)
   write(arguments, html_page(page));
 }
 
-std::unique_ptr<RowSink> page_sink(const Arguments& arguments, std::vector<RowColumn> columns) {
-  return std::make_unique<PageSink>(arguments, std::move(columns));
+std::unique_ptr<RowSink> page_sink(const Arguments& arguments, std::vector<RowColumn> columns,
+                                   const std::string& name) {
+  return std::make_unique<PageSink>(arguments, std::move(columns), name);
 }
 
 }  // namespace stagecraft

@@ -26,7 +26,9 @@ void write_page(const Arguments& arguments, const GoodputComparison& comparison)
 // Sets without a row that could be predicted are left out.
 void write_page(const Arguments& arguments, const std::vector<SetScore>& scores);
 
-// Takes the rows of a sweep and writes the page at the end.
-[[nodiscard]] std::unique_ptr<RowSink> page_sink(const Arguments& arguments, std::vector<RowColumn> columns);
+// Takes the rows of a sweep of this name, or where it has none of the first file, and writes the page at the
+// end.
+[[nodiscard]] std::unique_ptr<RowSink> page_sink(const Arguments& arguments, std::vector<RowColumn> columns,
+                                                 const std::string& name);
 
 }  // namespace stagecraft

@@ -24,7 +24,7 @@ RowOutputs::RowOutputs(const Request& request, const Arguments& arguments, Sessi
   } else if (json || !request.to_file) {
     lines_ = to_stream(session.out);
   }
-  if (arguments.has("html")) documents_.push_back(page_sink(arguments, request.columns));
+  if (arguments.has("html")) documents_.push_back(page_sink(arguments, request.columns, request.name));
   if (const auto file = arguments.text("sqlite")) {
     const bool replace = request.replace || arguments.has("force");
     database_ = {.file = *file, .replace = replace, .columns = request.columns};

@@ -20,8 +20,9 @@ class RowOutputs {
  public:
   struct Request {
     std::vector<RowColumn> columns;
-    bool to_file = false;  // the rows are kept elsewhere, so that standard output is for people
-    bool replace = false;  // an existing database
+    bool to_file = false;   // the rows are kept elsewhere, so that standard output is for people
+    bool replace = false;   // an existing database
+    std::string name = {};  // of the sweep; rows that are merged do not know it
   };
 
   // Nothing is opened yet. throws UsageError for options that contradict each other. Reports what cannot be
