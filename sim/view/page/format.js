@@ -63,6 +63,12 @@ function ticks(least, most, count) {
   return out;
 }
 
+// [mark, text] each, as a list under a chart: of any number and length.
+function keyList(entries) {
+  return element('ul', {class: 'legend'}, ...entries.map(([mark, text, faint]) =>
+    element('li', faint ? {class: 'key', style: {opacity: '0.35'}} : {class: 'key'}, mark, text)));
+}
+
 function table(head, rows, textColumns = [0]) {
   const cell = (tag, text, column) => element(tag, textColumns.includes(column) ? {class: 'text'} : {}, text);
   return element('div', {class: 'scroll'}, element('table', {},

@@ -59,7 +59,7 @@ function describePoint(sweep, row) {
     sweep.figures.map(figure => `${FIGURES[figure].name}: ${FIGURES[figure].text(row[figure])}`).join('\n');
 }
 
-const CHART = {width: 1000, height: 380, left: 140, right: 190, top: 14, bottom: 46};
+const CHART = {width: 1000, height: 380, left: 140, right: 60, top: 14, bottom: 46};
 
 function chartFrame(label) {
   return svg('svg', {viewBox: `0 0 ${CHART.width} ${CHART.height}`, role: 'img', 'aria-label': label});
@@ -76,6 +76,12 @@ function drawAxes(picture, xs, yTicks, y, text, xName, yName) {
     svg('text', {x: 12, y: CHART.top + 4}, yName));
 }
 
+// Round in the unit in which the figure is written: GiB are powers of two.
+function figureTicks(figure, least, most) {
+  const unit = FIGURES[figure].text === humanBytes ? 1024 ** Math.floor(Math.log2(Math.max(1, most)) / 10) : 1;
+  return ticks(least / unit, most / unit, 6).map(tick => tick * unit);
+}
+
 function linesChart(sweep, figure, xPath, seriesPath) {
   const picture = chartFrame(`${FIGURES[figure].name} over ${axisName(xPath)}`);
   const points = sweep.best(figure, seriesPath ? [xPath, seriesPath] : [xPath]);
@@ -86,10 +92,10 @@ function linesChart(sweep, figure, xPath, seriesPath) {
   const least = Math.min(0, ...all), most = Math.max(...all) * 1.04 || 1;
   const y = value => bottom - (value - least) / (most - least) * (bottom - CHART.top - 16);
   const every = Math.ceil(xValues.length / 16);
-  drawAxes(picture, xValues.filter((_, i) => i % every === 0).map(value => [x(value), value]), ticks(least, most, 6), y, FIGURES[figure].text,
+  drawAxes(picture, xValues.filter((_, i) => i % every === 0).map(value => [x(value), value]), figureTicks(figure, least, most), y, FIGURES[figure].text,
     axisName(xPath), FIGURES[figure].name);
   const series = seriesPath ? sweep.values[seriesPath] : [undefined];
-  let named = 0;
+  const keys = [];
   series.forEach((name, i) => {
     const rows = xValues.map(value => points.get(JSON.stringify(seriesPath ? [value, name] : [value]))).filter(row => row);
     if (rows.length === 0) return;
@@ -98,12 +104,11 @@ function linesChart(sweep, figure, xPath, seriesPath) {
       'stroke-width': '2', 'stroke-dasharray': DASHES[i % DASHES.length]}));
     for (const row of rows)
       picture.append(svg('circle', {cx: x(row[xPath]), cy: y(row[figure]), r: '4', fill: colour}, svg('title', {}, describePoint(sweep, row))));
-    if (!seriesPath || named >= 17) return;
-    const top = CHART.top + 16 + 19 * named++;
-    picture.append(svg('line', {x1: right + 10, x2: right + 34, y1: top, y2: top, stroke: colour, 'stroke-width': '3', 'stroke-dasharray': DASHES[i % DASHES.length]}),
-      svg('text', {x: right + 40, y: top + 4}, String(name).slice(0, 22)));
+    if (seriesPath)
+      keys.push([svg('svg', {viewBox: '0 0 24 12', style: 'width: 24px; flex: none'}, svg('line', {x1: 0, x2: 24, y1: 6, y2: 6, stroke: colour, 'stroke-width': '3',
+        'stroke-dasharray': DASHES[i % DASHES.length]})), String(name)]);
   });
-  return picture;
+  return element('div', {}, picture, keyList(keys));
 }
 
 // From the worst to the best: a scale that any colour vision orders by lightness.
@@ -158,7 +163,7 @@ function paretoChart(sweep, xFigure, yFigure) {
   const [xLeast, xMost] = range(xFigure), [yLeast, yMost] = range(yFigure);
   const x = value => CHART.left + (value - xLeast) / (xMost - xLeast) * (right - CHART.left);
   const y = value => bottom - (value - yLeast) / (yMost - yLeast) * (bottom - CHART.top - 16);
-  drawAxes(picture, ticks(xLeast, xMost, 6).map(tick => [x(tick), FIGURES[xFigure].text(tick)]), ticks(yLeast, yMost, 6), y, FIGURES[yFigure].text,
+  drawAxes(picture, figureTicks(xFigure, xLeast, xMost).map(tick => [x(tick), FIGURES[xFigure].text(tick)]), figureTicks(yFigure, yLeast, yMost), y, FIGURES[yFigure].text,
     FIGURES[xFigure].name, FIGURES[yFigure].name);
   const front = paretoFront(rows, xFigure, yFigure);
   const members = new Set(front);

@@ -1,5 +1,5 @@
 // The page of predictions against measurements.
-const SCATTER = {width: 1000, height: 660, left: 86, right: 310, top: 22, bottom: 52};
+const SCATTER = {width: 1000, height: 660, left: 86, right: 40, top: 22, bottom: 52};
 const BAND = 0.1;
 const SET_PAINTS = [0, 1, 4, 5, 6, 3, 7];
 // Around (0, 0), about 10 across: sets are told apart by their mark as well.
@@ -7,11 +7,14 @@ const MARKS = ['M-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0 -9 0z', 'M-4 -4h8v8h-8z'
   'M-1.7 -5.5h3.4v3.8h3.8v3.4h-3.8v3.8h-3.4v-3.8h-3.8v-3.4h3.8z', 'M-5.5 -2.5h11v5h-11z', 'M-2.5 -5.5h5v11h-5z', 'M0 -6l1.6 4.4h4.4l-3.6 2.8l1.4 4.4l-3.8 -2.6l-3.8 2.6l1.4 -4.4l-3.6 -2.8h4.4z',
   'M-5 -5l5 3l5 -3l-3 5l3 5l-5 -3l-5 3l3 -5z'];
 
-// 1, 2 and 5 times the powers of ten in a range.
-function logTicks(least, most) {
+// 1, 2 and 5 times the powers of ten in a range, or the powers alone: labels this wide do not touch.
+const LABEL_WIDTH = 64;
+function logTicks(least, most, width) {
+  const decade = width / Math.log10(most / least);
+  const factors = decade * Math.log10(2) >= LABEL_WIDTH ? [1, 2, 5] : [1];
   const out = [];
   for (let power = Math.floor(Math.log10(least)); power <= Math.ceil(Math.log10(most)); ++power)
-    for (const factor of [1, 2, 5]) {
+    for (const factor of factors) {
       const tick = factor * 10 ** power;
       if (tick >= least && tick <= most) out.push(tick);
     }
@@ -27,9 +30,14 @@ function describeRow(set, row) {
     `90 %: ${humanTime(row.interval_90_s[0] * 1e9)} to ${humanTime(row.interval_90_s[1] * 1e9)}`;
 }
 
+// The sets beyond one for each mark in each paint.
+function outlined(index) {
+  return index >= MARKS.length * SET_PAINTS.length;
+}
+
 function markOf(set, index, x, y, title) {
   return svg('path', {class: 'mark', d: MARKS[index % MARKS.length], transform: `translate(${x.toFixed(1)} ${y.toFixed(1)})`,
-    fill: colourOf(SET_PAINTS[index % SET_PAINTS.length]), 'fill-opacity': '0.8', stroke: variable('--bg'), 'stroke-width': '0.6'}, svg('title', {}, title));
+    fill: colourOf(SET_PAINTS[index % SET_PAINTS.length]), 'fill-opacity': '0.8', stroke: variable(outlined(index) ? '--fg' : '--bg'), 'stroke-width': outlined(index) ? '1.2' : '0.6'}, svg('title', {}, title));
 }
 
 // Both axes over the same range, so that the diagonal is what it seems.
@@ -56,7 +64,7 @@ class ScatterScale {
 }
 
 function drawScatterAxes(picture, scale) {
-  for (const tick of logTicks(scale.least, scale.most)) {
+  for (const tick of logTicks(scale.least, scale.most, scale.right - SCATTER.left)) {
     const text = humanTime(tick * 1e9);
     picture.append(svg('line', {class: 'axis', x1: SCATTER.left, x2: scale.right, y1: scale.y(tick), y2: scale.y(tick)}),
       svg('line', {class: 'axis', x1: scale.x(tick), x2: scale.x(tick), y1: SCATTER.top, y2: scale.bottom}),
@@ -87,13 +95,9 @@ function scatterChart(sets, chosen) {
     if (shown.includes(set))
       for (const row of set.rows) picture.append(markOf(set, index, scale.x(row.measured_s), scale.y(row.predicted_s), describeRow(set, row)));
   });
-  sets.forEach((set, index) => {
-    const top = SCATTER.top + 10 + 22 * index;
-    const key = svg('g', {class: 'key', opacity: shown.includes(set) ? '1' : '0.35'}, markOf(set, index, scale.right + 20, top, set.title),
-      svg('text', {x: scale.right + 32, y: top + 4}, `${set.name.slice(0, 40)}  ${percent(set.mape)}`));
-    picture.append(key);
-  });
-  return element('figure', {}, picture, element('figcaption', {},
+  const keys = sets.map((set, index) => [svg('svg', {viewBox: '-7 -7 14 14', style: 'width: 14px; flex: none'}, markOf(set, index, 0, 0, set.title)),
+    `${set.name}  ${percent(set.mape)}`, !shown.includes(set)]);
+  return element('figure', {}, picture, keyList(keys), element('figcaption', {},
     `A mark is a published row; the line is where both are equal, the band where they are within ${percent(BAND, 0)}. Beside each set its mean absolute error. Both axes are logarithmic.`));
 }
 

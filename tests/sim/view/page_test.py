@@ -286,6 +286,22 @@ class Studies(Case):
         browser.evaluate("(select => { select.value = ''; select.dispatchEvent(new Event('change')); })(document.querySelectorAll('#lines select')[2])")
         self.assertEqual(1, browser.evaluate(lines), "the best of all schedules")
 
+    def test_a_sweep_names_all_its_lines_and_has_round_sizes(self):
+        names = [f'["{i} ms","20 ms","30 ms","40 ms"]' for i in range(10, 30)]
+        sweep = self.folder / "names.yaml"
+        sweep.write_text(f"stagecraft: 1\nname: many names\nbase: {SMALL}\nvary:\n  model.forward: [{', '.join(names)}]\n  training.global_batch_size: [4, 8, 16]\n")
+        browser = self.opened(self.page("sweep", sweep))
+        self.assertEqual("many names", browser.evaluate("document.querySelector('h1').textContent"))
+        self.assertEqual(names, browser.evaluate("[...document.querySelectorAll('#lines .key')].map(key => key.textContent)"))
+        browser.evaluate("(select => { select.value = 'memory.peak_bytes'; select.dispatchEvent(new Event('change')); })(document.querySelector('#lines select'))")
+        sizes = browser.evaluate("[...document.querySelectorAll('#lines svg text[text-anchor=end]')].map(text => text.textContent)")
+        self.assertEqual(["0", "100", "200", "300", "400", "500"], [size.split()[0] for size in sizes])
+        browser.screenshot(EVIDENCE / "sweep-names.png")
+
+    def test_pages_have_the_name_of_their_scenario(self):
+        browser = self.opened(self.page("compare", SMALL, "--vary", "schedule=1f1b,gpipe"))
+        self.assertEqual("4 stages, 8 micro-batches by schedule", browser.evaluate("document.querySelector('h1').textContent"))
+
     def test_failures_are_on_the_axis_of_weeks(self):
         scenario = SOURCE / "scenarios/goodput/oobleck.yaml"
         result = json.loads(run("goodput", scenario, "--timeline", "--json").stdout)
@@ -331,6 +347,25 @@ class Studies(Case):
         browser.evaluate("(select => { select.value = 'zero_bubble'; select.dispatchEvent(new Event('change')); })(document.querySelector('#scatter select'))")
         self.assertEqual(12, browser.evaluate(marks + ".length"))
         self.opened(file, dark=True).screenshot(EVIDENCE / "validate-dark.png")
+
+    def test_all_sets_of_measurements_are_named(self):
+        scores = [json.loads(line) for line in run("validate", "--json").stdout.splitlines()]
+        sets = [score["set"] for score in scores if score.get("rows")]
+        self.assertGreater(len(sets), 40)
+        browser = self.opened(self.page("validate"))
+        keys = browser.evaluate("[...document.querySelectorAll('#scatter .key')].map(key => key.textContent.split('  ')[0].replace(/^.*\\n/, ''))")
+        self.assertEqual(len(sets), len(keys))
+        for name, key in zip(sets, keys, strict=True):
+            self.assertTrue(key.endswith(name), f"{key} is not {name}")
+        marks = "[...document.querySelectorAll('#scatter .key path')].map(mark => mark.getAttribute('d') + mark.getAttribute('fill') + mark.getAttribute('stroke'))"
+        self.assertEqual(len(sets), browser.evaluate(f"new Set({marks}).size"), "a mark of its own for each set")
+        labels = browser.evaluate("[...document.querySelectorAll('#scatter figure > svg > text[text-anchor=middle]')].map(text => {"
+                                  " const box = text.getBoundingClientRect(); return [box.top, box.left, box.right]; })")
+        axis = sorted((left, right) for top, left, right in labels if top == labels[0][0])
+        self.assertGreater(len(axis), 2)
+        for (_, right), (left, _) in zip(axis, axis[1:]):
+            self.assertLess(right, left)
+        browser.screenshot(EVIDENCE / "validate-all.png")
 
     def test_a_page_that_is_there_is_left_as_it_is(self):
         file = self.folder / "page.html"
