@@ -4,6 +4,7 @@
 
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "base/text.hpp"
 #include "sim/check_job.hpp"
@@ -17,6 +18,7 @@
 #include "sim/mixed_prices.hpp"
 #include "sim/price_iteration.hpp"
 #include "sim/report/memory_moment.hpp"
+#include "sim/report/rank_passes.hpp"
 #include "sim/scenario/load_faults.hpp"
 #include "sim/scenario/load_jobs.hpp"
 #include "sim/shared_fabric.hpp"
@@ -108,12 +110,18 @@ FaultPlan copies_of(const Scenario& scenario, const ParallelPlan& plan, const Cl
           .links = {}};
 }
 
+std::vector<int> weights_of(const FaultPlan& faults) {
+  std::vector<int> weights;
+  for (const std::vector<int>& copy : faults.copies) weights.push_back(static_cast<int>(copy.size()));
+  return weights;
+}
+
 // The options for the copies of a fault plan, on links of their own.
 LowerOptions lower_options(const Scenario& scenario, const Schedule& schedule, const IterationPrices& prices,
                            const FaultPlan& faults) {
   LowerOptions how = lower_options(scenario, schedule, prices);
   how.replicas = static_cast<int>(faults.copies.size());
-  for (const std::vector<int>& copy : faults.copies) how.weights.push_back(static_cast<int>(copy.size()));
+  how.weights = weights_of(faults);
   how.speeds = faults.speeds;
   return how;
 }
@@ -164,6 +172,14 @@ std::vector<std::string> rank_names(const ParallelPlan& plan, const FaultPlan& f
   return names;
 }
 
+// A copy without faults stands for many replicas.
+void count_all_replicas(Simulation& simulation, const FaultPlan& faults) {
+  Bubble& bubble = simulation.report.bubble;
+  if (bubble.ideal == Duration::zero()) return;
+  const std::vector<RankPasses> ranks = passes_by_rank(simulation.program, simulation.timeline);
+  bubble.fraction = idle_share(ranks, weights_of(faults), bubble.makespan);
+}
+
 FaultReport fault_report(const Scenario& scenario, const Simulation& simulation, const FaultPlan& faults,
                          Duration without) {
   FaultReport report{.faults = {}, .without = without};
@@ -202,9 +218,11 @@ Simulation simulate_in_full(const Scenario& scenario, const SimulateOptions& opt
                         .report = {}};
   simulation.report = make_report(
       scenario, simulation, ledger_of(scenario, simulation.prepared.plan, simulation.prepared.schedule));
-  if (!scenario.faults.empty())
+  if (!scenario.faults.empty()) {
+    count_all_replicas(simulation, job.faults);
     simulation.report.faults =
         fault_report(scenario, simulation, job.faults, run_all(without).timeline.makespan);
+  }
   const Schedule& order = simulation.prepared.schedule;
   if (scenario.schedule.iterations > 1 && order.flush)
     add_single(simulation, lower_options(scenario, order, simulation.prices, job.faults));

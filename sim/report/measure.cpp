@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <numeric>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "base/check.hpp"
@@ -104,16 +105,22 @@ const RankPasses& busiest(const std::vector<RankPasses>& ranks) {
   return ranks[busiest_rank(ranks)];
 }
 
+}  // namespace
+
 // 1 - work / (makespan * ranks), with the fraction reduced first, so that any number of equal replicas gives
 // the same bits.
-double idle_share(Duration work, Duration makespan, std::int64_t ranks) {
-  const std::int64_t common = std::gcd(work.count(), ranks);
-  const std::int64_t busy = work.count() / common;
-  const std::int64_t wide = ranks / common;
+double idle_share(std::span<const RankPasses> ranks, std::span<const int> weights, Duration makespan) {
+  const std::size_t of_copy = weights.empty() ? ranks.size() : ranks.size() / weights.size();
+  std::int64_t work = 0, all = 0;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
+    const std::int64_t weight = weights.empty() ? 1 : weights[rank / of_copy];
+    work += weight * ranks[rank].work.count();
+    all += weight;
+  }
+  const std::int64_t common = std::gcd(work, all);
+  const std::int64_t busy = work / common, wide = all / common;
   return 1 - static_cast<double>(busy) / (static_cast<double>(makespan.count()) * static_cast<double>(wide));
 }
-
-}  // namespace
 
 IdVector<TaskId, std::optional<TaskId>> tight_predecessors(const Program& program, const Timeline& timeline) {
   IdVector<TaskId, std::optional<TaskId>> tight(program.task_count());
@@ -137,17 +144,15 @@ Bubble measure_bubble(const Program& program, const Timeline& timeline) {
   const std::vector<RankPasses> ranks = passes_by_rank(program, timeline);
   Bubble bubble;
   if (ranks.empty()) return bubble;
-  Duration work{};
   for (const RankPasses& rank : ranks) {
     bubble.makespan = std::max(bubble.makespan, rank.last);
     if (rank.work > Duration::zero()) bubble.span = std::max(bubble.span, rank.last - rank.first);
-    work += rank.work;
   }
   bubble.ideal = busiest(ranks).work;
   if (bubble.ideal > Duration::zero()) {
     bubble.over_ideal = static_cast<double>((bubble.makespan - bubble.ideal).count()) /
                         static_cast<double>(bubble.ideal.count());
-    bubble.fraction = idle_share(work, bubble.makespan, static_cast<std::int64_t>(ranks.size()));
+    bubble.fraction = idle_share(ranks, {}, bubble.makespan);
   }
   return bubble;
 }
@@ -320,10 +325,8 @@ Bubble measure_steady_bubble(const Program& program, const Timeline& timeline, W
   bubble.span = bubble.makespan;
   bubble.ideal = passes.work;
   if (bubble.ideal == Duration::zero()) return bubble;
-  Duration work{};
-  for (const RankPasses& rank : ranks) work += rank.work;
   bubble.over_ideal = to_seconds(bubble.makespan - bubble.ideal) / to_seconds(bubble.ideal);
-  bubble.fraction = idle_share(work, bubble.makespan, static_cast<std::int64_t>(ranks.size()));
+  bubble.fraction = idle_share(ranks, {}, bubble.makespan);
   return bubble;
 }
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <array>
+#include <span>
 #include <vector>
 
 #include "base/units.hpp"
@@ -31,6 +32,12 @@ struct RankPasses {
 [[nodiscard]] std::vector<RankPasses> passes_by_rank(const Program& program, const Timeline& timeline);
 // The rank with most work, the first of equals. requires one rank at least.
 [[nodiscard]] std::size_t busiest_rank(const std::vector<RankPasses>& ranks);
+
+// Share of the ranks' time up to `makespan` without a pass of theirs. `weights`, by copy of the pipeline: number
+// of replicas that it stands for; empty: all equal.
+//   requires  the ranks of one copy after those of another; a makespan above 0.
+[[nodiscard]] double idle_share(std::span<const RankPasses> ranks, std::span<const int> weights,
+                                Duration makespan);
 
 // Sources of the breakdown. All of them together are the iteration.
 struct BreakdownSources {

@@ -257,6 +257,7 @@ TEST(Faults, FoldedEqualUnfolded) {
       const Scenario scenario = with_slow_gpu(name, network, 1.5);
       const Report folded = simulate(scenario), unfolded = simulate(scenario, {.unfold = true});
       EXPECT_EQ(folded.iteration_time, unfolded.iteration_time);
+      EXPECT_EQ(folded.bubble, unfolded.bubble);
       EXPECT_LT(folded.simulated_ranks, unfolded.simulated_ranks);
     }
 }
