@@ -158,11 +158,16 @@ class _Call:
             raise KeyboardInterrupt
         return [_json.loads(line) for line in out.splitlines()]
 
+    def answers(self):
+        """The documents of a command about one scenario."""
+        documents = self.documents()
+        if wrong := _error_documents(documents):
+            raise ScenarioError(_mistakes(wrong))
+        return documents
+
     def document(self):
-        """The one document of a command about one scenario."""
-        (document,) = self.documents()
-        if document["schema"] == "stagecraft.error/1":
-            raise ScenarioError(document["errors"])
+        """The one document of such a command."""
+        (document,) = self.answers()
         return document
 
 
@@ -196,7 +201,8 @@ def explain(scenario, path, *, set=None, depth=2, sensitivities=True):
         raise _wrong("path", "a text", path)
     call = _Call("explain").source(scenario).overrides(set).count("depth", depth)
     call.words.append(path)
-    return call.flag("no_sensitivities", not _truth("sensitivities", sensitivities)).document()
+    figures = call.flag("no_sensitivities", not _truth("sensitivities", sensitivities)).answers()
+    return figures if len(figures) > 1 else figures[0]
 
 
 def compare(scenarios, *, vary=None, set=None, jobs=1):
@@ -217,11 +223,7 @@ def sweep(sweep, *, set=None, seed=1, jobs=None, full=False):
     call = _Call("sweep").source(sweep, "<sweep>").overrides(set).count("seed", seed).count("jobs", jobs)
     call.flag("full", full)
     with _signals:
-        rows = call.documents()
-    wrong = _error_documents(rows)  # no point is such a row
-    if wrong:
-        raise ScenarioError(_mistakes(wrong))
-    return rows
+        return call.answers()  # a point that cannot run is no error document
 
 
 def search(scenario, *, set=None, vary=None, fix=(), gpus=None, top=10, exhaustive=False, price=None, jobs=None):

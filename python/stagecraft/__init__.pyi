@@ -42,8 +42,9 @@ def explain(
     set: Mapping[str, Any] | None = None,
     depth: int = 2,
     sensitivities: bool = True,
-) -> Document:
-    """What `stagecraft explain --json` prints: where the figure at `path` comes from."""
+) -> Document | list[Document]:
+    """What `stagecraft explain --json` prints: where the figure at `path` comes from. A list where `path` is a part of the
+    result with several figures, such as "bubble"."""
 
 def compare(
     scenarios: Scenario | Iterable[Scenario],

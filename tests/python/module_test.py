@@ -55,6 +55,12 @@ class SameAsTheProgram(unittest.TestCase):
         self.assertEqual(printed("schedule", "show", "--schedule", "zb-h1", "--stages", "4", "--micro-batches", "8", "--message", "1 ms"),
                          [stagecraft.schedule("zb-h1", stages=4, micro_batches=8, message="1 ms")])
 
+    def test_explain_of_several_figures_is_a_list(self):
+        for path in ("bubble", "breakdown_s"):
+            figures = stagecraft.explain(PIPELINE, path, sensitivities=False)
+            self.assertGreater(len(figures), 1)
+            self.assertEqual(printed("explain", PIPELINE, path, "--no-sensitivities"), figures)
+
     def test_goodput_with_a_seed(self):
         file = "scenarios/goodput/checkpoint-restart.yaml"
         few = {"failures.repeats": 3}
