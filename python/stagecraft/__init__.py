@@ -8,6 +8,7 @@ Python's lock is released while a simulation runs, so threads are worth it; one 
 import json as _json
 import numbers as _numbers
 import os as _os
+import re as _re
 import threading as _threading
 from collections.abc import Iterable as _Iterable
 from collections.abc import Mapping as _Mapping
@@ -60,9 +61,15 @@ def _plain(value):
     raise TypeError(f"{type(value).__name__} is nothing that a scenario holds")
 
 
+_WORDS = _re.compile(r"(?!(?:[+-]?[.\d]+(?:e[+-]?\d+)?|true|false|null)$)[\w./][\w./+-]*(?: [\w./+-]+)*", _re.ASCII | _re.IGNORECASE)
+
+
 def _yaml(value):
-    """A value as YAML: a text stands as it is, as on the command line."""
-    return value if isinstance(value, str) else _json.dumps(value, default=_plain)
+    """A value as YAML. A text is in quotes where YAML would read a number, nothing or a part of it, so that it is the same text
+    as in a scenario that is a mapping. Words stand as they are: they name the variants of `vary`."""
+    if isinstance(value, str):
+        return value if _WORDS.fullmatch(value) else _json.dumps(value, ensure_ascii=False)
+    return _json.dumps(value, default=_plain)
 
 
 def _wrong(name, wanted, value):

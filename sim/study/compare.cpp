@@ -23,6 +23,7 @@ std::size_t next_comma(std::string_view text) {
     const char c = text[i];
     if (quote != 0) {
       if (c == quote) quote = 0;
+      if (c == '\\' && quote == '"') ++i;  // "a \" b, c"
     } else if (c == '"' || c == '\'') {
       quote = c;
     } else if (c == '[' || c == '{') {

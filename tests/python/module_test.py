@@ -131,6 +131,18 @@ class Scenarios(unittest.TestCase):
             (row,) = stagecraft.sweep({"stagecraft": 1, "base": ABSTRACT, "vary": {"name": [name]}}, jobs=1)
             self.assertEqual(name, row["vary"]["name"])
 
+    def test_a_text_that_is_set_stays_that_text(self):
+        texts = ("007", "1e3", "-1", ".5", "true", "null", "~", "a: b", "a #b", "[a", "{a", "'a'", '"a"', "- a", "&a", "*a", "!a", ">a", "a, b",
+                 'a", b', "a  b", "plain words", "1f1b", "a\\b")
+        for text in texts:
+            with self.subTest(text):
+                self.assertEqual(text, stagecraft.simulate(ABSTRACT, set={"name": text})["name"])
+                (row,) = stagecraft.compare(ABSTRACT, vary={"name": [text]})
+                self.assertEqual(text, row["name"])
+        for text in ("4", "true", "null"):  # as in a mapping
+            with self.assertRaisesRegex(stagecraft.ScenarioError, f"found the text '{text}'"):
+                stagecraft.simulate(ABSTRACT, set={"parallelism.pipeline": text})
+
     def test_half_a_character_is_refused(self):
         with self.assertRaisesRegex(stagecraft.ScenarioError, "stands for no character"):
             stagecraft.simulate({**ABSTRACT, "name": "run \ud83d"})

@@ -24,6 +24,7 @@ TEST(ParseVary, ValuesAreSeparatedByCommas) {
 TEST(ParseVary, CommasInsideBelongToTheValue) {
   EXPECT_THAT(parse_vary("schedule=1f1b,{name: x, micro_batch_group: 4},'a,b',[1,2]").vary.values,
               ElementsAre("1f1b", "{name: x, micro_batch_group: 4}", "'a,b'", "[1,2]"));
+  EXPECT_THAT(parse_vary(R"(name="a\", b",c)").vary.values, ElementsAre(R"("a\", b")", "c"));
 }
 
 TEST(ParseVary, MistakesAreNamed) {
