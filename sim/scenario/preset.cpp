@@ -52,8 +52,15 @@ std::optional<fs::path> find_preset(YamlMap& map, std::string_view key, const st
 std::vector<std::string> installed_scenarios(const DataDirectory& data) {
   const std::string folder(kScenarioPreset.folder);
   std::vector<std::string> names = data.names(folder);
-  for (const std::string& name : data.names(folder + "/goodput")) names.push_back("goodput/" + name);
+  for (const std::string& part : {std::string("goodput/"), std::string("sweeps/")})
+    for (const std::string& name : data.names(folder + "/" + part)) names.push_back(part + name);
   return names;
+}
+
+std::optional<fs::path> installed_scenario(const std::string& name, const DataDirectory& data) {
+  const std::vector<std::string> names = installed_scenarios(data);
+  if (std::ranges::find(names, name) == names.end()) return std::nullopt;
+  return data.root / kScenarioPreset.folder / (name + ".yaml");
 }
 
 std::optional<fs::path> find_scenario(const fs::path& word, Library& library, Diagnostics& diagnostics) {
@@ -61,9 +68,8 @@ std::optional<fs::path> find_scenario(const fs::path& word, Library& library, Di
   const DataDirectory& data = library.data();
   std::error_code ignored;
   if (name == "-" || data.texts.contains(name) || fs::exists(word, ignored)) return word;
+  if (auto installed = installed_scenario(name, data)) return installed;
   const std::vector<std::string> names = installed_scenarios(data);
-  if (std::ranges::find(names, name) != names.end())
-    return data.root / kScenarioPreset.folder / (name + ".yaml");
   if (is_path(name) || !nearest_name(name, names)) return word;
   diagnostics.error({.code = "no-such-file",
                      .where = {.file = name},

@@ -41,8 +41,11 @@ struct PresetPlaces {
 [[nodiscard]] std::optional<std::filesystem::path> find_preset(YamlMap& map, std::string_view key,
                                                                const std::string& name, PresetKind kind,
                                                                const PresetPlaces& places);
-// The scenarios that go by their names: "gpt3-175b-1024xA100", "goodput/oobleck".
+// The scenarios, and sweeps of them, that go by their names: "gpt3-175b-1024xA100", "goodput/oobleck",
+// "sweeps/schedules".
 [[nodiscard]] std::vector<std::string> installed_scenarios(const DataDirectory& data);
+[[nodiscard]] std::optional<std::filesystem::path> installed_scenario(const std::string& name,
+                                                                      const DataDirectory& data);
 // The scenario for a word of a command line: a file, otherwise an installed scenario. Reports a name close to
 // an installed one; any other word is left to the caller.
 [[nodiscard]] std::optional<std::filesystem::path> find_scenario(const std::filesystem::path& word,

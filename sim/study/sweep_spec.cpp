@@ -6,9 +6,11 @@
 #include <array>
 #include <cmath>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "base/text.hpp"
+#include "sim/scenario/preset.hpp"
 #include "sim/study/compare.hpp"
 
 namespace stagecraft {
@@ -268,7 +270,10 @@ class SweepReader {
   }
 
   void read_base_file(const std::string& name) {
-    const fs::path file = (file_.parent_path() / name).lexically_normal();
+    const fs::path beside = (file_.parent_path() / name).lexically_normal();
+    std::error_code ignored;
+    const fs::path file =
+        fs::exists(beside, ignored) ? beside : installed_scenario(name, library_.data()).value_or(beside);
     Diagnostics mistakes;
     std::optional<YamlNode> tree = load_yaml_file(file, mistakes);
     for (Diagnostic mistake : mistakes.items()) {
@@ -379,19 +384,20 @@ std::vector<std::string> SweepSpec::paths() const {
   return all;
 }
 
-std::optional<SweepSpec> load_sweep(const std::filesystem::path& file, std::span<const std::string> overrides,
+std::optional<SweepSpec> load_sweep(const std::filesystem::path& word, std::span<const std::string> overrides,
                                     Library& library, Diagnostics& diagnostics) {
   const ErrorWatch watch(diagnostics);
-  const std::optional<YamlNode> root = library.data().load(file, diagnostics);
+  const std::optional<fs::path> file = find_scenario(word, library, diagnostics);
+  const std::optional<YamlNode> root = file ? library.data().load(*file, diagnostics) : std::nullopt;
   if (!root) return std::nullopt;
   if (root->find("vary") == nullptr && root->find("base") == nullptr && root->find("model") != nullptr) {
     diagnostics.error({.code = "not-a-sweep",
-                       .where = {.file = file.string(), .line = 1, .column = 1},
+                       .where = {.file = file->string(), .line = 1, .column = 1},
                        .message = "this is a scenario, not a sweep: it has no `base` and no `vary`",
                        .hint = "a sweep has base: SCENARIO.yaml and vary: {path.to.key: [value, value]}"});
     return std::nullopt;
   }
-  auto spec = SweepReader(*root, file, library, diagnostics).read(overrides);
+  auto spec = SweepReader(*root, *file, library, diagnostics).read(overrides);
   return watch.clean() ? std::move(spec) : std::nullopt;
 }
 

@@ -75,9 +75,9 @@ struct SweepSpec {
   [[nodiscard]] std::vector<std::string> paths() const;  // all varied paths, in the order of the file
 };
 
-// `overrides` as in --set, on the base. Reports every mistake in the sweep's file, and a base that is no
-// file. Mistakes of points are reported with the points.
-[[nodiscard]] std::optional<SweepSpec> load_sweep(const std::filesystem::path& file,
+// `word` is a file, or the name of an installed sweep; so is the base, of a scenario. `overrides` as in --set,
+// on the base. Reports every mistake in the sweep's file, and a base that is neither. Mistakes of points are reported with the points.
+[[nodiscard]] std::optional<SweepSpec> load_sweep(const std::filesystem::path& word,
                                                   std::span<const std::string> overrides, Library& library,
                                                   Diagnostics& diagnostics);
 

@@ -120,6 +120,18 @@ TEST_F(SweepSpecTest, AMissingBaseIsTheSweepsMistake) {
   EXPECT_THAT(diagnostics_.items()[0].message, HasSubstr("nowhere.yaml': no such file"));
 }
 
+TEST_F(SweepSpecTest, InstalledOnesGoByTheirNames) {
+  const auto sweep = load_sweep("goodput/policies-by-rate", {}, library_, diagnostics_);
+  ASSERT_TRUE(sweep) << render_json(diagnostics_.items());
+  EXPECT_EQ(sweep->source, STAGECRAFT_SOURCE_DIR "/scenarios/goodput/policies-by-rate.yaml");
+  EXPECT_TRUE(load_sweep("sweeps/schedules", {}, library_, diagnostics_));
+  std::ofstream(file_) << "stagecraft: 1\nbase: gpt3-175b-1024xA100\nvary: {a: [1]}\n";
+  const auto of_named = load_sweep(file_, {}, library_, diagnostics_);
+  std::filesystem::remove(file_);
+  ASSERT_TRUE(of_named) << render_json(diagnostics_.items());
+  EXPECT_EQ(of_named->base.source, STAGECRAFT_SOURCE_DIR "/scenarios/gpt3-175b-1024xA100.yaml");
+}
+
 TEST_F(SweepSpecTest, ASweepIsNoBase) {
   std::ofstream(file_) << "stagecraft: 1\nbase: " STAGECRAFT_SOURCE_DIR
                           "/scenarios/sweeps/schedules.yaml\nvary: {a: [1]}\n";
