@@ -165,6 +165,13 @@ std::vector<CollectivePoint> rising_points(std::vector<CurvePoint> points) {
   return rising;
 }
 
+bool shows_bus(const std::vector<CurvePoint>& points) {
+  if (least_slope(points) > 0) return true;
+  const CurvePoint &smallest = points.front(), &largest = points.back();
+  const double growing = largest.size / (largest.size - smallest.size) * (largest.seconds - smallest.seconds);
+  return points.size() > 1 && growing * kShowsBus >= largest.seconds;
+}
+
 FittedCollective fit_collective(const CollectiveGroup& group, const std::vector<CurvePoint>& points) {
   SC_CHECK(points.size() >= kMinCollectivePoints, "too few sizes for the three constants of a collective");
   FittedCollective fitted{.fit = fit_and_points(group, points), .left_out = {}};

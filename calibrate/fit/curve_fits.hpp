@@ -54,10 +54,15 @@ inline constexpr double kShowsBus = 2;
 // other constants are fitted with that limit. The observed bandwidth is bytes on the bus over time, both
 // beyond the shortest point, at sizes that take at least kShowsBus times as long; below that, launches
 // dominate. Where the points show no bandwidth (all times equal), the bus gets 0.1 % of the time of the
-// largest size.
+// largest size; ask shows_bus() first.
 //   requires  at least kMinCollectivePoints points at distinct sizes above 0.
 [[nodiscard]] FittedCollective fit_collective(const CollectiveGroup& group,
                                               const std::vector<CurvePoint>& points);
+
+// Do the points show a bandwidth? Some larger size takes kShowsBus times as long as the shortest, or the time
+// that grows with the size is as large a part of that of the largest. Otherwise launches are what was timed.
+//   requires  points by size, at least one.
+[[nodiscard]] bool shows_bus(const std::vector<CurvePoint>& points);
 
 // Sizes of kPointsFrom and more: below, launches are the time. Times that fall with the size are pooled, at
 // the least mean relative error that a curve which never falls can have (isotonic regression), and each is

@@ -98,8 +98,12 @@ class TextReader {
 
   void read_version(const std::vector<std::string>& words) {
     constexpr std::string_view kLibrary = "nccl-library=";
-    for (const std::string& word : words)
-      if (word.starts_with(kLibrary)) run_.nccl_version = word.substr(kLibrary.size());
+    for (const std::string& word : words) {
+      if (!word.starts_with(kLibrary)) continue;
+      const std::string version = word.substr(kLibrary.size());
+      const std::optional<std::int64_t> number = parse_integer(version);
+      run_.nccl_version = number ? detail::nccl_version_text(*number) : version;
+    }
   }
 
   // #  Rank  0 Group  0 Pid  28616 on nccl-gib-test-0 device  0 [0000:8f:00] NVIDIA B200; before 2022 without a
@@ -186,6 +190,13 @@ bool ever_falls(const std::vector<CurvePoint>& points) {
          }) != points.end();
 }
 
+// Bytes on the bus over time, both beyond the shortest time: what the bus alone reaches, without launches.
+double bus_beyond_launch(const CollectiveGroup& group, const std::vector<CurvePoint>& points) {
+  const auto shortest = std::ranges::min_element(points, {}, &CurvePoint::seconds);
+  return (points.back().size - shortest->size) * bus_factor(group.kind, group.ranks) /
+         (points.back().seconds - shortest->seconds);
+}
+
 // Guesses the path from the plateau of the bus bandwidth. The bounds are those of common adapters: 100 Gb/s
 // Ethernet moves 12.5 GB/s a node, and every node with NVLink exceeds that on its faster network.
 std::string verdict(const NcclRun& run, double bus_bytes_per_s) {
@@ -193,6 +204,53 @@ std::string verdict(const NcclRun& run, double bus_bytes_per_s) {
     return "this is what TCP over one adapter reaches: check that NCCL found the fast network";
   if (run.nodes == 1 && bus_bytes_per_s < 50e9) return "this is what PCIe reaches, not NVLink";
   return run.nodes > 1 ? "over the network between nodes" : "inside one node";
+}
+
+CollectiveGroup group_of(const NcclRun& run) {
+  SC_CHECK(run.kind.has_value(), "a fit of a collective without a name");
+  return {.kind = *run.kind, .ranks = run.ranks, .nodes = run.nodes, .algorithm = "any"};
+}
+
+// "# all-reduce, 8 ranks, 1 node: 1 KiB to 1 GiB", and of runs with an empty message its time.
+std::string heading(const NcclRun& run, const std::vector<CurvePoint>& points) {
+  std::string out = fmt::format("# {}: {} to {}\n", group_name(group_of(run)),
+                                human(to_bytes(points.front().size)), human(to_bytes(points.back().size)));
+  if (run.launch_seconds)
+    out += fmt::format("# an empty message takes {}\n", human(from_seconds(*run.launch_seconds)));
+  return out;
+}
+
+double bus_at(const CollectiveGroup& group, const CurvePoint& point) {
+  return point.size * bus_factor(group.kind, group.ranks) / point.seconds;
+}
+
+std::string origin_of(const NcclRun& run, const std::string& name, std::size_t sizes) {
+  return fmt::format("nccl-tests {} on {}, NCCL {}, {} out of place", name,
+                     run.device.empty() ? "an unnamed device" : run.device,
+                     run.nccl_version.empty() ? "of unknown version" : run.nccl_version,
+                     counted(static_cast<std::int64_t>(sizes), "size"));
+}
+
+// Of times that no fit is made of.
+std::string times_alone(const NcclRun& run, const std::string& name, const std::vector<CurvePoint>& points) {
+  const CollectiveGroup group = group_of(run);
+  std::string out;
+  for (const Diagnostic& missing : missing_for_a_fit(run))
+    out += fmt::format("# {}: {}\n", missing.message, missing.hint);
+  const bool bus = shows_bus(points);
+  if (bus)
+    out += fmt::format("# the bus reaches {} at the largest size: {}\n",
+                       human(Bandwidth(bus_at(group, points.back()))),
+                       verdict(run, bus_beyond_launch(group, points)));
+  for (const CurvePoint& point : points)
+    out += fmt::format("#   {} in {}\n", human(to_bytes(point.size)), human(from_seconds(point.seconds)));
+  const CollectiveFit table{
+      .kind = group.kind,
+      .ranks = group.ranks,
+      .provenance = Provenance::kInterpolated,
+      .source = origin_of(run, name, points.size()),
+      .points = group.nodes == 1 && bus ? rising_points(points) : std::vector<CollectivePoint>{}};
+  return out + collective_points_section({table});
 }
 
 }  // namespace
@@ -246,28 +304,45 @@ std::optional<NcclRun> read_nccl_tests(std::string_view text, const std::string&
   return run;
 }
 
-std::string to_fragment(const NcclRun& run, const std::string& name) {
-  SC_CHECK(run.kind.has_value(), "a fit of a collective without a name");
+std::string detail::nccl_version_text(std::int64_t version) {
+  const std::int64_t major = version < 10000 ? 1000 : 10000;
+  return fmt::format("{}.{}.{}", version / major, version % major / 100, version % 100);
+}
+
+std::vector<Diagnostic> missing_for_a_fit(const NcclRun& run) {
   const std::vector<CurvePoint> points = points_of(run);
-  const CollectiveGroup group{.kind = *run.kind, .ranks = run.ranks, .nodes = run.nodes, .algorithm = "any"};
+  Diagnostics missing;
+  if (points.size() < kMinCollectivePoints)
+    missing.warning({.code = "too-few-sizes",
+                     .message = fmt::format("{}, and {} are needed to fit latency, bandwidth and root",
+                                            counted(std::ssize(points), "size"), kMinCollectivePoints),
+                     .hint = "measure from 1 KiB to 1 GiB (-b 1K -e 1G -f 2)"});
+  if (!shows_bus(points))
+    missing.warning({.code = "no-bandwidth",
+                     .message =
+                         "no size takes much longer than the smallest: launches are what was timed, and "
+                         "no bandwidth shows",
+                     .hint = "measure up to 1 GiB (-e 1G)"});
+  return missing.items();
+}
+
+std::string to_fragment(const NcclRun& run, const std::string& name) {
+  const std::vector<CurvePoint> points = points_of(run);
+  std::string out = heading(run, points);
+  if (!missing_for_a_fit(run).empty()) return out + times_alone(run, name, points);
+  const CollectiveGroup group = group_of(run);
   FittedCollective fitted = fit_collective(group, points);
   CollectiveFit& fit = fitted.fit;
   fit.bus_bandwidth = Bandwidth(std::round(fit.bus_bandwidth.count() / 1e7) * 1e7);
   fit.provenance = Provenance::kInterpolated;
-  fit.source = fmt::format("nccl-tests {} on {}, NCCL {}, {} sizes out of place; each left out: {}", name,
-                           run.device.empty() ? "an unnamed device" : run.device,
-                           run.nccl_version.empty() ? "of unknown version" : run.nccl_version, points.size(),
-                           fitted.left_out.summary());
+  fit.source =
+      fmt::format("{}; each left out: {}", origin_of(run, name, points.size()), fitted.left_out.summary());
   const CurvePoint& largest = points.back();
-  const double seen = largest.size * bus_factor(group.kind, group.ranks) / largest.seconds;
   const double miss = formula_seconds(fit, largest.size) / largest.seconds - 1;
-  std::string out = fmt::format("# {}: {} to {}\n", group_name(group), human(to_bytes(points.front().size)),
-                                human(to_bytes(points.back().size)));
-  out += fmt::format("# bus_bandwidth {}, {} at the largest size: {}\n", human(fit.bus_bandwidth),
-                     human(Bandwidth(seen)), verdict(run, seen));
+  out +=
+      fmt::format("# bus_bandwidth {}, {} at the largest size: {}\n", human(fit.bus_bandwidth),
+                  human(Bandwidth(bus_at(group, largest))), verdict(run, bus_beyond_launch(group, points)));
   out += fmt::format("# latency {}: where small messages end\n", human(fit.latency));
-  if (run.launch_seconds)
-    out += fmt::format("# an empty message takes {}\n", human(from_seconds(*run.launch_seconds)));
   out +=
       fmt::format("# sqrt_seconds {:.3g}: what a straight line misses at middle sizes\n", fit.sqrt_seconds);
   if (ever_falls(points))

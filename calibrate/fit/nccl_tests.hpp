@@ -72,13 +72,21 @@ class NcclRanks {
 // Size 0 is no row, but the time of a launch.
 void add_nccl_row(NcclRun& run, const NcclRow& row);
 
+// NCCL_VERSION as people write it: 22809 is 2.28.9, 2708 (before 2.9) is 2.7.8.
+[[nodiscard]] std::string nccl_version_text(std::int64_t version);
+
 [[nodiscard]] std::optional<NcclRun> read_nccl_json(std::string_view text, const std::string& name,
                                                     Diagnostics& diagnostics);
 
 }  // namespace detail
 
-// The entry for `collectives:` of a profile, with a comment on each value and a verdict on the measurement.
-//   requires  a kind and at least kMinCollectivePoints distinct sizes.
+// What the times cannot give: constants where the sizes are fewer than kMinCollectivePoints, a bandwidth where
+// none is large enough to show one. Warnings without a place.
+[[nodiscard]] std::vector<Diagnostic> missing_for_a_fit(const NcclRun& run);
+
+// The entry for `collectives:` of a profile, with a comment on each value and a verdict on the measurement. Where
+// something is missing for a fit: what it is, the times, and inside a node those for `collective_points:`.
+//   requires  a kind.
 [[nodiscard]] std::string to_fragment(const NcclRun& run, const std::string& name);
 
 }  // namespace stagecraft

@@ -16,11 +16,6 @@ namespace {
 constexpr const char* kCode = "bad-nccl-tests";
 constexpr int kMaxInt = std::numeric_limits<int>::max();
 
-// The version as the text form writes it: 22809 is 2.28.9.
-std::string version_text(std::int64_t version) {
-  return fmt::format("{}.{}.{}", version / 10000, version / 100 % 100, version % 100);
-}
-
 // The mappings of a list, one after the other.
 void for_each(YamlMap& map, std::string_view key, const std::function<void(YamlMap&)>& read) {
   const YamlNode* list = map.get(key);
@@ -100,7 +95,7 @@ void read_verdict(YamlMap& file) {
 NcclRun read_file(YamlMap& file) {
   NcclRun run;
   read_program(file, run);
-  run.nccl_version = version_text(file.integer("nccl_version", {.min = 0, .max = kMaxInt}));
+  run.nccl_version = detail::nccl_version_text(file.integer("nccl_version", {.min = 0, .max = kMaxInt}));
   read_devices(file, run);
   const ErrorWatch watch(file.diagnostics());
   for_each(file, "results", [&](YamlMap& result) { read_result(result, run); });

@@ -4,10 +4,10 @@
 #include <iterator>
 #include <optional>
 #include <ostream>
-#include <set>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/text.hpp"
@@ -48,7 +48,7 @@ void take_asked_kind(NcclRun& run, std::optional<CollectiveKind> asked, const st
                                           run.program, {file, 0, 0}));
 }
 
-// Checks the requirements of a fit beyond a readable file.
+// A fit needs the collective's name, and times that are large enough; without the latter they are kept alone.
 void check_run(const NcclRun& run, const std::string& file, Diagnostics& diagnostics) {
   if (!run.kind && run.program.empty()) {
     diagnostics.error({.code = "no-name",
@@ -62,14 +62,9 @@ void check_run(const NcclRun& run, const std::string& file, Diagnostics& diagnos
          .message = fmt::format("is of {}, which a profile does not know", in_quotes(run.program)),
          .hint = std::string(kCollectives)});
   }
-  std::set<double> sizes;
-  for (const NcclRow& row : run.rows) sizes.insert(row.bytes);
-  if (sizes.size() < kMinCollectivePoints) {
-    diagnostics.error({.code = "too-few-sizes",
-                       .where = {file, 0, 0},
-                       .message = fmt::format("{} sizes, {} are needed for three constants", sizes.size(),
-                                              kMinCollectivePoints),
-                       .hint = "measure from 1 KiB to 1 GiB: -b 1K -e 1G -f 2"});
+  for (Diagnostic missing : missing_for_a_fit(run)) {
+    missing.where.file = file;
+    diagnostics.add(std::move(missing));
   }
 }
 

@@ -94,6 +94,15 @@ TEST(CollectiveFit, IsAsFastAsSmallSizesLetExpect) {
   EXPECT_NEAR(fit_collective({}, points).fit.bus_bandwidth.count() / 1e9, 100, 0.1);
 }
 
+// Launches are what small sizes show; of large ones it does not matter how near they are to each other.
+TEST(CollectiveFit, KnowsWhetherABandwidthShows) {
+  EXPECT_TRUE(shows_bus(made_curve()));
+  EXPECT_FALSE(shows_bus({{.size = 1024, .seconds = 20e-6}}));
+  EXPECT_FALSE(shows_bus({{.size = 8, .seconds = 20e-6}, {.size = 65536, .seconds = 26e-6}}));
+  EXPECT_FALSE(shows_bus({{.size = 8, .seconds = 30e-6}, {.size = 65536, .seconds = 20e-6}}));
+  EXPECT_TRUE(shows_bus({{.size = 1e9, .seconds = 10e-3}, {.size = 1.5e9, .seconds = 15e-3}}));
+}
+
 TEST(CollectiveFit, NeedsFourSizes) {
   std::vector<CurvePoint> points = made_curve();
   points.resize(3);

@@ -5,6 +5,8 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "base/yaml.hpp"
 #include "tests/file_content.hpp"
@@ -181,6 +183,53 @@ TEST(NcclTests, TimesThatDoNotFollowTheFormulaAreSaidNotTo) {
   EXPECT_THAT(fragment, HasSubstr("260 GB/s at the largest size"));
   EXPECT_THAT(fragment, HasSubstr("do not follow the formula"));
   EXPECT_THAT(to_fragment(run_of("made_all_reduce_2x2.txt"), "made"), Not(HasSubstr("do not follow")));
+}
+
+NcclRun made_run(int nodes, std::vector<NcclRow> rows) {
+  return {.kind = CollectiveKind::kAllReduce, .ranks = 8, .nodes = nodes, .rows = std::move(rows)};
+}
+
+TEST(NcclTests, OfFewSizesTheTimesAreKept) {
+  // The bus moves 2 * 7 / 8 of the buffer: 1 GiB in 10 ms is 187.9 GB/s.
+  const std::vector<NcclRow> rows = {{.bytes = 1 << 20, .seconds = 40e-6},
+                                     {.bytes = 1 << 30, .seconds = 10e-3}};
+  const std::string inside = to_fragment(made_run(1, rows), "two");
+  EXPECT_THAT(inside, HasSubstr("# 2 sizes, and 4 are needed to fit"));
+  EXPECT_THAT(inside, HasSubstr("# the bus reaches 188 GB/s at the largest size: inside one node"));
+  EXPECT_THAT(inside, HasSubstr("#   1.00 MiB in 40.0 us\n#   1.00 GiB in 10.0 ms\n"));
+  EXPECT_THAT(inside, HasSubstr("collective_points:\n"));
+  EXPECT_THAT(inside, Not(HasSubstr("collectives:")));
+  EXPECT_THAT(to_fragment(made_run(2, rows), "two"),
+              Not(HasSubstr("collective_points:")));  // as of every fit
+}
+
+TEST(NcclTests, OfLaunchesAloneNoBandwidthIsFitted) {
+  std::vector<NcclRow> rows;
+  for (double bytes = 8; bytes <= 65536; bytes *= 2)
+    rows.push_back({.bytes = bytes, .seconds = 10e-6 + bytes * 5e-11});
+  const std::string fragment = to_fragment(made_run(1, rows), "small");
+  EXPECT_THAT(fragment,
+              HasSubstr("# no size takes much longer than the smallest: launches are what was timed"));
+  for (const char* absent : {"PCIe", "GB/s", "MB/s", "collectives:", "collective_points:"})
+    EXPECT_THAT(fragment, Not(HasSubstr(absent)));
+  ASSERT_EQ(missing_for_a_fit(made_run(1, rows)).size(), 1u);
+  EXPECT_EQ(missing_for_a_fit(made_run(1, rows))[0].code, "no-bandwidth");
+}
+
+// 20 us of launch and 80 GB/s: 1 MiB takes 43 us, which is 43 GB/s with the launch.
+TEST(NcclTests, TheVerdictIsOfTheBusWithoutLaunches) {
+  std::vector<NcclRow> rows;
+  for (double bytes = 1024; bytes <= 1 << 20; bytes *= 2)
+    rows.push_back({.bytes = bytes, .seconds = 20e-6 + bytes * 1.75 / 8e10});
+  EXPECT_THAT(to_fragment(made_run(1, rows), "made"), HasSubstr("inside one node"));
+  for (NcclRow& row : rows) row.seconds = 20e-6 + row.bytes * 1.75 / 2e10;
+  EXPECT_THAT(to_fragment(made_run(1, rows), "made"), HasSubstr("PCIe"));
+}
+
+TEST(NcclTests, VersionsOfNcclAreWrittenWithDots) {
+  EXPECT_EQ(run_of("made_all_reduce_2x2.txt").nccl_version, "2.28.9");
+  EXPECT_EQ(run_of("made_all_reduce_2x2.json").nccl_version, "2.28.9");
+  EXPECT_EQ(detail::nccl_version_text(2708), "2.7.8");
 }
 
 TEST(NcclTests, HostTimesAreRefused) {
