@@ -287,7 +287,7 @@ void check_alike(const std::vector<MeasuredTrace>& traces, Diagnostics& diagnost
     const KinetoTrace& trace = measured.trace;
     if (trace.device.empty())
       refuse_trace(measured.name, "no-device", "does not name the device (deviceProperties)",
-                   "newer versions of PyTorch write it", diagnostics);
+                   "--device says which GPU it was: --device \"NVIDIA A100-SXM4-80GB\"", diagnostics);
     else if (trace.device != first.device || trace.nccl_version != first.nccl_version)
       refuse_trace(measured.name, "mixed-setups",
                    fmt::format("is of {} with NCCL '{}', {} of {} with NCCL '{}'", trace.device,

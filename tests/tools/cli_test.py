@@ -523,6 +523,42 @@ class Answers(Case):
         for words in (["job.txt", "--", "--num-layers", "8"], ["job.txt", "torchrun"]):
             self.assert_refused(stagecraft("import", "megatron", *words, cwd=self.folder))
 
+    def test_of_few_sizes_of_nccl_tests_the_times_are_kept(self):
+        file = str(SOURCE / "tests/data/nccl_tests/made_all_gather_periter_timestamps.txt")
+        ran = stagecraft("import", "nccl-tests", file)
+        self.assertEqual(DONE, ran.returncode, ran.stderr)
+        self.assertIn(f"{file}: warning: 2 sizes, and 4 are needed to fit latency, bandwidth and root\n"
+                      "  hint: measure from 1 KiB to 1 GiB (-b 1K -e 1G -f 2)\n", ran.stderr)
+        self.assertIn("# the bus reaches 69.9 GB/s at the largest size", ran.stdout)
+
+    def test_a_trace_that_names_no_device_is_imported_with_device(self):
+        def imported(trace, *words):
+            return stagecraft("import", "kineto", "-", *words, text_in=json.dumps(trace))
+
+        trace = json.loads((SOURCE / "tests/data/kineto/hta_nccl_data_excerpt.json").read_text(encoding="utf-8"))
+        named = imported(trace)
+        self.assertEqual(DONE, named.returncode, named.stderr)
+        device = trace.pop("deviceProperties")[0]["name"]
+        nameless = imported(trace)
+        self.assert_refused(nameless)
+        self.assertIn("does not name the device (deviceProperties)\n  hint: --device", nameless.stderr)
+        given = imported(trace, "--device", device, "--gpus-per-node", "8")
+        self.assertEqual(DONE, given.returncode, given.stderr)
+        self.assertEqual(len(named.stdout.splitlines()), len(given.stdout.splitlines()))
+        self.assertIn(f'"device":"{device}"', given.stdout.replace('": "', '":"'))
+        trace["deviceProperties"] = [{"id": 0, "name": "NVIDIA H100 80GB HBM3"}]
+        other = imported(trace, "--device", "H200")
+        self.assert_refused(other)
+        self.assertIn("H200 is asked for, and the file says", other.stderr)
+
+    def test_of_a_fragment_check_misses_keys_and_accepts_the_others(self):
+        for kind, file in (("hf", "hf_config/llama-3-8b.config.json"), ("deepspeed", "deepspeed/ds_config_fp16_z3.json"),
+                           ("topology", "nccl_topo/made_hgx8_dump.xml"), ("topology", "slurm/made_tree.conf")):
+            with self.subTest(file=file):
+                self.write("fragment.yaml", stagecraft("import", kind, str(SOURCE / "tests/data" / file)).stdout)
+                said = json.loads(stagecraft("check", "fragment.yaml", "--json", cwd=self.folder).stdout)
+                self.assertEqual({"missing-key"}, {error["code"] for error in said["errors"]}, said)
+
     def test_compressed_files_are_imported_as_what_they_hold(self):
         files = {"hf": "hf_config/llama-3-8b.config.json", "megatron": "megatron/made_args_dump_traps.log.txt",
                  "deepspeed": "deepspeed/ds_config_fp16_z3.json", "nccl-tests": "nccl_tests/all_reduce_gh200_2x4_fast.txt",

@@ -109,7 +109,7 @@ struct Importer {
 };
 
 constexpr std::string_view kOfDeepspeed[] = {"gpus", "node", "vocab"};
-constexpr std::string_view kOfKineto[] = {"step", "gpus-per-node"};
+constexpr std::string_view kOfKineto[] = {"device", "step", "gpus-per-node"};
 constexpr std::string_view kOfMegatron[] = {"define", "gpus", "node", "vocab"};
 constexpr std::string_view kOfNcclTests[] = {"op"};
 constexpr std::string_view kOfTopology[] = {"device", "link"};

@@ -254,7 +254,7 @@ constexpr OptionSpec kImportOptions[] = {
     {.name = "node", .argument = "NAME", .help = "megatron, deepspeed: the machine it runs on"},
     {.name = "vocab", .argument = "N", .help = "megatron, deepspeed: tokens, before padding"},
     {.name = "op", .argument = "NAME", .help = "nccl-tests: the collective, where the file does not say"},
-    {.name = "device", .argument = "NAME", .help = "topology: the GPU, where the file does not say"},
+    {.name = "device", .argument = "NAME", .help = "topology, kineto: the GPU, where the file does not say"},
     {.name = "link", .argument = "RATE", .help = "topology: bandwidth of a NIC, for example 400Gb/s"},
     {.name = "step",
      .argument = "N",

@@ -70,9 +70,7 @@ int answer(const std::optional<Fragment>& fragment, const Diagnostics& diagnosti
 }
 
 TopologyRequest topology_request_of(const Arguments& arguments) {
-  TopologyRequest request{.device = arguments.text("device")};
-  if (request.device && request.device->empty())
-    throw UsageError("--device: the name is empty", "H100-SXM5-80GB");
+  TopologyRequest request{.device = asked_device(arguments)};
   const std::optional<std::string> link = arguments.text("link");
   if (!link) return request;
   request.link = parse_bandwidth(*link);
@@ -83,6 +81,12 @@ TopologyRequest topology_request_of(const Arguments& arguments) {
 }
 
 }  // namespace
+
+std::optional<std::string> asked_device(const Arguments& arguments) {
+  std::optional<std::string> device = arguments.text("device");
+  if (device && device->empty()) throw UsageError("--device: the name is empty", "H100-SXM5-80GB");
+  return device;
+}
 
 int import_megatron_job(const std::vector<std::string>& words, const Arguments& arguments, Session& session) {
   const bool dashed = words.front().starts_with("-") && words.front() != "-";

@@ -1,6 +1,7 @@
 // `stagecraft import megatron|deepspeed|topology`: the jobs and machines of other programs as scenarios.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,6 +11,9 @@
 namespace stagecraft {
 
 inline constexpr std::string_view kNothingImported = "nothing was imported";
+
+// --device, where it is given.
+[[nodiscard]] std::optional<std::string> asked_device(const Arguments& arguments);
 
 // One file, `-` for standard input, or the words after `--`: options, with a launcher and its program before
 // them or without.

@@ -7,6 +7,7 @@
 
 #include "base/text.hpp"
 #include "base/text_file.hpp"
+#include "formats/import_entries.hpp"
 #include "tools/command_line/scenarios.hpp"
 #include "tools/command_line/trace_stream.hpp"
 #include "tools/commands/import_jobs.hpp"
@@ -40,6 +41,17 @@ std::string steps_text(const MeasuredTrace& measured) {
                      left == 0 ? "" : fmt::format(" ({} left out)", left));
 }
 
+// --device supplies a name that a trace lacks.
+void take_asked_device(MeasuredTrace& measured, const std::optional<std::string>& asked,
+                       Diagnostics& diagnostics) {
+  std::string& device = measured.trace.device;
+  if (!asked || device == *asked) return;
+  if (device.empty())
+    device = *asked;
+  else
+    diagnostics.error(contradicted_option("--device", *asked, device, {.file = measured.name}));
+}
+
 }  // namespace
 
 std::optional<MeasuredTrace> load_measured_trace(const std::string& file, const Arguments& arguments,
@@ -61,11 +73,14 @@ std::optional<MeasuredTrace> load_measured_trace(const std::string& file, const 
 int import_kineto_traces(const std::vector<std::string>& words, const Arguments& arguments,
                          Session& session) {
   const int gpus = arguments.integer("gpus-per-node", 0, 1, kMostGpusOfNode);
+  const std::optional<std::string> device = asked_device(arguments);
   Diagnostics diagnostics;
   std::vector<MeasuredTrace> traces;
   for (const std::string& file : words) {
-    if (std::optional<MeasuredTrace> trace = load_measured_trace(file, arguments, diagnostics))
-      traces.push_back(*std::move(trace));
+    std::optional<MeasuredTrace> trace = load_measured_trace(file, arguments, diagnostics);
+    if (!trace) continue;
+    take_asked_device(*trace, device, diagnostics);
+    traces.push_back(*std::move(trace));
   }
   KinetoSamples samples;
   if (!diagnostics.has_errors()) samples = kineto_samples(traces, gpus, diagnostics);
