@@ -107,8 +107,11 @@ void listen_to_stages(Listener& listener, const Scenario& scenario) {
   const ScheduleKind* kind = find_schedule(scenario.schedule.name);
   listener.say("model.recompute", kind != nullptr && !kind->recomputes, "the order has no recompute passes");
   const bool alone = !scenario.cluster;
-  listener.say("parallelism.tensor", alone && scenario.parallelism.tensor > 1, given);
-  listener.say("parallelism.context", alone && scenario.parallelism.context > 1, given);
+  if (alone && has_replicas(scenario))
+    listener.warn(
+        "model.gradient", "little-effect",
+        "takes memory and no time: without a cluster no gradients are reduced, nor do messages take "
+        "time");
   listener.say("overlap.gradients", alone, "without a cluster no gradients are reduced");
   listener.say("overlap.pipeline", alone, "without a cluster messages take no time");
   listener.say("model.message", alone, "without a cluster messages take no time");

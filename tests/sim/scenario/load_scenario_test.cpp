@@ -307,6 +307,23 @@ TEST(Scenario, SaysThatAnOrderWithoutRecomputePassesMakesNothingAgain) {
   }
 }
 
+// Their degrees make GPUs, whose gradients nobody reduces.
+TEST(Scenario, SaysWhatStagesWithoutAClusterLeaveOut) {
+  const auto warnings = [](const std::string& parallelism) {
+    const Result result = read(
+        "stagecraft: 1\nmodel: {family: stages, forward: 1 ms, input_gradient: 1 ms, weight_gradient: 1 ms, "
+        "gradient: 1 GiB}\ntraining: {global_batch_size: 8}\nparallelism: " +
+        parallelism + "\n");
+    EXPECT_TRUE(result.scenario) << result.messages;
+    return result.scenario ? result.scenario->warnings : std::vector<Diagnostic>();
+  };
+  EXPECT_THAT(warnings("{pipeline: 2, tensor: 2}"), testing::IsEmpty());
+  const std::vector<Diagnostic> replicas = warnings("{pipeline: 2, context: 2, data: 2}");
+  ASSERT_EQ(replicas.size(), 1u);
+  EXPECT_EQ(replicas[0].path, "model.gradient");
+  EXPECT_THAT(replicas[0].message, HasSubstr("without a cluster no gradients are reduced"));
+}
+
 // The effect of a key depends on others: each pair below says when a key does nothing, and when it does
 // something.
 std::vector<std::string> idle_keys(const std::string& rest) {
