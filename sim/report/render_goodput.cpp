@@ -38,6 +38,21 @@ std::string of_percent(const MeanInterval& value) {
   return text;
 }
 
+std::size_t decimals_of(const std::string& number) {
+  const std::size_t dot = number.find('.');
+  return dot == std::string::npos ? 0 : number.size() - dot - 1;
+}
+
+// "148.7 – 149.0": both ends to the same decimal.
+std::string interval_text(const std::array<double, 2>& ends) {
+  const std::size_t decimals = std::max(decimals_of(four_digits(ends[0])), decimals_of(four_digits(ends[1])));
+  const auto text = [decimals](double end) {
+    const std::string digits = four_digits(end);
+    return decimals_of(digits) == decimals ? digits : fmt::format("{:.{}f}", end, decimals);
+  };
+  return text(ends[0]) + " – " + text(ends[1]);
+}
+
 // 20 nodes, of which 2 are spares.
 std::string machines_of(const GoodputReport& report) {
   std::string text = report.gpus > 0 ? fmt::format("{} GPUs on ", with_thousands(report.gpus)) : "";
@@ -52,9 +67,7 @@ std::string head_of(const GoodputReport& report) {
   out += wrapped_lines("layout", machines_of(report) + ": " + report.headline);
   out += headed_line("policy", report.policy + (published ? ", published rules" : ""));
   const MeanInterval& rate = report.samples_per_s;
-  const std::string interval = rate.ci95 ? fmt::format("   (95 %: {} – {})", four_digits((*rate.ci95)[0]),
-                                                       four_digits((*rate.ci95)[1]))
-                                         : "";
+  const std::string interval = rate.ci95 ? fmt::format("   (95 %: {})", interval_text(*rate.ci95)) : "";
   out += headed_line("throughput", fmt::format("{} samples/s{}   {} without failures", four_digits(rate.mean),
                                                interval, four_digits(report.ideal_samples_per_s)));
   out += headed_line("of ideal", of_percent(report.fraction_of_ideal));

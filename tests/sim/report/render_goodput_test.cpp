@@ -98,6 +98,12 @@ TEST(GoodputJson, SaysWhatVariesOnlyWhereSomethingDoes) {
   EXPECT_EQ(json::parse(render_json(report))["vary"]["failures.policy"], "oobleck");
 }
 
+TEST(GoodputReport, WritesBothEndsOfAnIntervalToTheSameDecimal) {
+  GoodputReport report = ten_days();
+  report.samples_per_s.ci95 = {148.7, 149.0};
+  EXPECT_NE(render_text(report, {}).find("(95 %: 148.7 – 149.0)"), std::string::npos);
+}
+
 // Nothing is known of the spread of one repeat.
 TEST(GoodputReport, HasNoIntervalOfOneRepeat) {
   GoodputReport report = ten_days();
