@@ -163,6 +163,7 @@ vary:
         incomplete = run("merge", shards[0], shards[2])
         self.assertEqual(incomplete.returncode, WRONG_INPUT)
         self.assertIn(f"{COUNT // 3} of {COUNT} rows are missing: 1, 4, 7, 10, 13, 16, 19, 22, ", incomplete.stderr)
+        self.assertTrue(incomplete.stderr.startswith("stagecraft: error: "), incomplete.stderr)
 
     def test_shards_of_other_sweeps_are_refused(self):
         one, other = self.folder / "one.jsonl", self.folder / "other.jsonl"

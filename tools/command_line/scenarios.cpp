@@ -123,6 +123,7 @@ void print_diagnostics(const std::vector<Diagnostic>& all, const Arguments& argu
   const bool excerpts = session.err_is_terminal || arguments.has("verbose");
   for (const Diagnostic& diagnostic : diagnostics) {
     if (quiet && diagnostic.severity == Severity::kWarning) continue;
+    if (diagnostic.where.file.empty()) session.err << "stagecraft: ";  // who says it, where no file is wrong
     session.err << render(diagnostic, excerpts ? source_line(diagnostic.where) : std::string()) << '\n';
   }
   if (errors > 0) {
