@@ -679,6 +679,12 @@ class Answers(Case):
         self.assertIn("fastest by tokens/s: global_batch_size 1536, ", tokens)
 
     # 2 and 4 ranks: 27 ms and 33 ms for 8 samples.
+    def test_a_first_variant_that_cannot_run_is_said_to_leave_nothing_relative(self):
+        said = "times are relative to the first variant, which cannot run"
+        self.assertIn(said, stagecraft("compare", PIPELINE, "--vary", "parallelism.pipeline=0,4,8").stdout)
+        for values in ("4,0,8", "0"):
+            self.assertNotIn(said, stagecraft("compare", PIPELINE, "--vary", f"parallelism.pipeline={values}").stdout)
+
     def test_variants_on_unlike_numbers_of_gpus_are_compared_by_each(self):
         stages = "parallelism.pipeline=2,4"
         ran = stagecraft("compare", PIPELINE, "--vary", stages)

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -22,12 +23,16 @@ std::string lines(const std::vector<std::string>& texts) {
   return out;
 }
 
-// Missed assertions are marked in the table, and are diagnostics.
+// Missed assertions are marked in the table, and are diagnostics. Without the first variant the table has no
+// relative times.
 std::vector<std::string> cannot_run(const Comparison& comparison) {
   const std::vector<std::string> reasons = reasons_of(comparison);
   std::vector<std::string> out;
   for (std::size_t i = 0; i < reasons.size(); ++i)
     if (!comparison.outcomes[i].report) out.push_back(reasons[i]);
+  const auto ran = [](const Outcome& outcome) { return outcome.report.has_value(); };
+  if (!ran(comparison.outcomes.front()) && std::ranges::any_of(comparison.outcomes, ran))
+    out.push_back("times are relative to the first variant, which cannot run: name another one first");
   return out;
 }
 
