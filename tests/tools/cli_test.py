@@ -1418,6 +1418,13 @@ class Answers(Case):
         own = stagecraft("check", "gpt3-175b-1024xA100", cwd=self.folder)
         self.assertTrue(own.stdout.startswith("gpt3-175b-1024xA100: ok: 4 GPUs"), own.stdout)
 
+    def test_a_profile_that_is_not_installed_has_a_near_name(self):
+        for word, hint in (("a100-sxm4-80g", "did you mean 'a100-sxm4-80gb'? `stagecraft doctor` lists what is installed"),
+                           ("nope", "`stagecraft doctor` lists what is installed")):
+            ran = stagecraft("calibrate", "show", word)
+            self.assert_refused(ran)
+            self.assertEqual(f"stagecraft: error: '{word}' is not a known profile, nor a file\n  hint: {hint}\n1 error\n", ran.stderr)
+
     def test_half_the_name_of_a_schedule_is_taken_for_its_beginning(self):
         for word, hint in (("interleaved", "did you mean 'interleaved-1f1b'"),
                            ("wibble", "`stagecraft schedule --help` lists them")):

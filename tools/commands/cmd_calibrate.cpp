@@ -19,6 +19,7 @@
 #include "calibrate/fit/fit_profile.hpp"
 #include "calibrate/fit/sample_set.hpp"
 #include "sim/accuracy/measurement_plan.hpp"
+#include "sim/scenario/preset.hpp"
 #include "tools/command_line/files.hpp"
 #include "tools/command_line/scenarios.hpp"
 #include "tools/commands/commands.hpp"
@@ -32,8 +33,21 @@ namespace {
 
 // A profile by name, or by path where the word looks like one.
 std::filesystem::path profile_file(const std::string& word, const Session& session) {
-  if (word.find('/') != std::string::npos || word.ends_with(".yaml")) return word;
-  return session.data.root / "calibrate/profiles" / (word + ".yaml");
+  return is_path(word) ? std::filesystem::path(word)
+                       : session.data.root / kProfilePreset.folder / (word + ".yaml");
+}
+
+std::optional<HardwareProfile> profile_of(const std::string& word, const Session& session,
+                                          Diagnostics& diagnostics) {
+  const std::vector<std::string> names = session.data.names(std::string(kProfilePreset.folder));
+  if (is_path(word) || std::ranges::find(names, word) != names.end())
+    return load_profile(profile_file(word, session), diagnostics);
+  const std::string nearest = suggest(word, names, 0);
+  diagnostics.error(
+      {.code = "unknown-name",
+       .message = fmt::format("{} is not a known profile, nor a file", in_quotes(word)),
+       .hint = nearest + (nearest.empty() ? "" : " ") + "`stagecraft doctor` lists what is installed"});
+  return std::nullopt;
 }
 
 std::string required(const Arguments& arguments, std::string_view option, std::string hint) {
@@ -56,7 +70,7 @@ std::optional<FittedProfile> fit_files(const std::vector<std::string>& files, co
     if (std::optional<std::string> text = read_text_file(file, diagnostics))
       texts.push_back({.name = file, .text = *std::move(text)});
   }
-  const std::optional<HardwareProfile> base = load_profile(profile_file(base_name, session), diagnostics);
+  const std::optional<HardwareProfile> base = profile_of(base_name, session, diagnostics);
   const std::optional<SampleSet> samples = read_sample_set(texts, diagnostics);
   if (!base || !samples || diagnostics.has_errors()) return std::nullopt;
   return fit_profile(*samples, *base, name, diagnostics);
@@ -237,7 +251,7 @@ int show_command(const Words& words, const Arguments& arguments, Session& sessio
   if (words.size() != 1)
     throw UsageError("`calibrate show` takes one profile", "stagecraft doctor lists them");
   Diagnostics diagnostics;
-  const std::optional<HardwareProfile> profile = load_profile(profile_file(words[0], session), diagnostics);
+  const std::optional<HardwareProfile> profile = profile_of(words[0], session, diagnostics);
   print_diagnostics(diagnostics.sorted(), arguments, session);
   if (!profile) return kWrongInput;
   session.out << (arguments.has("json") ? summary_json(*profile) + "\n" : summary_text(*profile));
