@@ -147,6 +147,8 @@ void fit_group(ProfileDraft& draft, const CollectiveGroup& group, const ProfileD
     return draft.tell(group_name(group),
                       fmt::format("{} sizes, {} are needed", points.size(), kMinCollectivePoints));
   }
+  if (!shows_bus(points))
+    return draft.tell(group_name(group), "launches are what was timed: no size is large enough");
   FittedCollective fitted = fit_collective(group, points);
   fitted.fit.bus_bandwidth = Bandwidth(rounded_to(fitted.fit.bus_bandwidth.count(), 1e7));
   fitted.fit.provenance = Provenance::kMeasured;

@@ -375,6 +375,16 @@ TEST(FitProfile, MeasuredCollectivesReplaceTheRowOfTheirGroupOnly) {
   EXPECT_EQ(profile.gemm.table.rows.size(), base.gemm.table.rows.size());
 }
 
+TEST(FitProfile, CollectivesOfLaunchesAloneAreNotFitted) {
+  std::vector<Sample> samples = all_reduce_samples();
+  for (Sample& sample : samples) sample.median_s = 15e-6 + 1e-9 * sample.median_s;
+  const SampleSet set{.setup = samples.front().setup, .samples = std::move(samples), .date = "2026-11-20"};
+  Diagnostics diagnostics;
+  EXPECT_FALSE(fit_profile(set, a100(), "made", diagnostics));
+  EXPECT_THAT(render_json(diagnostics.items()),
+              HasSubstr("all-reduce, 8 ranks, 1 node: launches are what was timed"));
+}
+
 // A time without an algorithm is of whatever the library ran: no row of an algorithm may speak beside it. One
 // of an algorithm replaces its own.
 TEST(FitProfile, CollectivesOfNoAlgorithmReplaceThoseOfAll) {
