@@ -107,7 +107,9 @@ void listen_to_stages(Listener& listener, const Scenario& scenario) {
   const ScheduleKind* kind = find_schedule(scenario.schedule.name);
   listener.say("model.recompute", kind != nullptr && !kind->recomputes, "the order has no recompute passes");
   const bool alone = !scenario.cluster;
-  if (alone && has_replicas(scenario))
+  const auto& gradients = std::get<StagesSpec>(scenario.model).gradient;
+  const bool some = std::ranges::any_of(gradients, [](Bytes bytes) { return bytes > Bytes(0); });
+  if (alone && some && has_replicas(scenario))
     listener.warn(
         "model.gradient", "little-effect",
         "takes memory and no time: without a cluster no gradients are reduced, nor do messages take "
