@@ -84,8 +84,9 @@ void add_nccl_row(NcclRun& run, const NcclRow& row);
 // none is large enough to show one. Warnings without a place.
 [[nodiscard]] std::vector<Diagnostic> missing_for_a_fit(const NcclRun& run);
 
-// The entry for `collectives:` of a profile, with a comment on each value and a verdict on the measurement. Where
-// something is missing for a fit: what it is, the times, and inside a node those for `collective_points:`.
+// The entry for `collectives:` of a profile, with a comment on each value and a verdict on the measurement.
+// Where something is missing for a fit: what it is, the times, and inside a node those for
+// `collective_points:`.
 //   requires  a kind.
 [[nodiscard]] std::string to_fragment(const NcclRun& run, const std::string& name);
 
