@@ -16,53 +16,13 @@
 #include "sim/lower/fault_plan.hpp"
 #include "sim/lower/price_gradients.hpp"
 #include "sim/lower/stage_parameters.hpp"
-#include "sim/mixed_prices.hpp"
 #include "sim/price_iteration.hpp"
+#include "sim/scenario/device_modes.hpp"
 #include "sim/scenario/load_faults.hpp"
 #include "topology/cluster.hpp"
 
 namespace stagecraft {
 namespace {
-
-// "fp32, fp16, bf16"
-std::string precisions_of(const HardwareProfile& profile) {
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < std::size(kPrecisionNames); ++i)
-    if (profile.supports(static_cast<Precision>(i))) names.emplace_back(kPrecisionNames[i]);
-  return join(names, ", ");
-}
-
-void check_precision(const Scenario& scenario, Diagnostics& diagnostics) {
-  const std::string_view precision = kPrecisionNames[static_cast<std::size_t>(scenario.training.precision)];
-  for (const HardwareProfile* profile : profiles_of(scenario)) {
-    if (profile->supports(scenario.training.precision)) continue;
-    diagnostics.error(
-        {.code = "not-supported-by-device",
-         .where = place_of(scenario, "training.precision"),
-         .path = "training.precision",
-         .message = profile->device.name + " has no " + std::string(precision) + " mode",
-         .hint = precisions_of(*profile) + " are there, or name the profile of another device"});
-  }
-}
-
-void check_fp8_recipe(const Scenario& scenario, Diagnostics& diagnostics) {
-  if (scenario.training.precision != Precision::kFp8) return;
-  const Fp8Recipe recipe = scenario.options.fp8_recipe;
-  for (const HardwareProfile* profile : profiles_of(scenario)) {
-    const std::optional<Sourced<double>>* factor = profile->gemm.block_factor(recipe);
-    if (factor == nullptr || factor->has_value() || !profile->supports(Precision::kFp8)) continue;
-    std::string there = "delayed and current";
-    for (const Fp8Recipe other : {Fp8Recipe::kBlockwise, Fp8Recipe::kMxfp8})
-      if (*profile->gemm.block_factor(other))
-        there += " and " + std::string(kFp8RecipeNames[static_cast<std::size_t>(other)]);
-    diagnostics.error({.code = "not-supported-by-device",
-                       .where = place_of(scenario, "options.fp8_recipe"),
-                       .path = "options.fp8_recipe",
-                       .message = fmt::format("profile {} has no rate of products in {}", profile->name,
-                                              kFp8RecipeNames[static_cast<std::size_t>(recipe)]),
-                       .hint = there + " are there"});
-  }
-}
 
 // Shared links do not support clusters of several devices yet.
 void check_devices(const Scenario& scenario, Diagnostics& diagnostics) {
@@ -212,12 +172,11 @@ bool fills_buckets(const Scenario& scenario) {
 }  // namespace
 
 bool check_cluster(const Scenario& scenario, Diagnostics& diagnostics) {
-  if (!check_ways(scenario, diagnostics)) return false;
-  check_precision(scenario, diagnostics);
-  check_fp8_recipe(scenario, diagnostics);
+  const bool connected = check_ways(scenario, diagnostics);
+  check_device_modes(scenario, diagnostics);
   check_devices(scenario, diagnostics);
-  check_background(scenario, diagnostics);
-  return true;
+  if (connected) check_background(scenario, diagnostics);
+  return connected;
 }
 
 void check_faults(const Scenario& scenario, const ParallelPlan& plan, Diagnostics& diagnostics) {

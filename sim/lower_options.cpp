@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <optional>
 
-#include "sim/mixed_prices.hpp"
+#include "sim/scenario/device_modes.hpp"
 
 namespace stagecraft {
 namespace {

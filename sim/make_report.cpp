@@ -17,9 +17,9 @@
 #include "models/operators.hpp"
 #include "sim/idle_uplinks.hpp"
 #include "sim/lower_options.hpp"
-#include "sim/mixed_prices.hpp"
 #include "sim/op_families.hpp"
 #include "sim/report/memory_moment.hpp"
+#include "sim/scenario/device_modes.hpp"
 #include "sim/shaped_operators.hpp"
 #include "sim/uneven_groups.hpp"
 

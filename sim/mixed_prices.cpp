@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "base/check.hpp"
+#include "sim/scenario/device_modes.hpp"
 
 namespace stagecraft {
 namespace {
@@ -43,13 +44,6 @@ const Price& slowest(const std::vector<IterationPrices>& kinds, const std::set<s
 }
 
 }  // namespace
-
-std::vector<const HardwareProfile*> profiles_of(const Scenario& scenario) {
-  std::vector<const HardwareProfile*> profiles;
-  for (const HardwareProfile& profile : scenario.group_profiles) profiles.push_back(&profile);
-  if (profiles.empty() && scenario.profile) profiles.push_back(&*scenario.profile);
-  return profiles;
-}
 
 const HardwareProfile& smallest_device(const Scenario& scenario) {
   const auto profiles = profiles_of(scenario);

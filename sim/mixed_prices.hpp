@@ -10,17 +10,11 @@
 //   memory        every device is asked to hold what the smallest one can
 #pragma once
 
-#include <vector>
-
 #include "calibrate/profile/hardware_profile.hpp"
 #include "sim/lower/prices.hpp"
 #include "sim/scenario/scenario.hpp"
 
 namespace stagecraft {
-
-// One profile per node group where they differ, otherwise the scenario's own; none for abstract stages
-// without one.
-[[nodiscard]] std::vector<const HardwareProfile*> profiles_of(const Scenario& scenario);
 
 // The device with the least room beside its CUDA context and a communicator. requires a profile.
 [[nodiscard]] const HardwareProfile& smallest_device(const Scenario& scenario);

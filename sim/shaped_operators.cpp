@@ -9,8 +9,8 @@
 #include <variant>
 
 #include "sim/lower/stage_operators.hpp"
-#include "sim/mixed_prices.hpp"
 #include "sim/price_iteration.hpp"
+#include "sim/scenario/device_modes.hpp"
 
 namespace stagecraft {
 namespace {

@@ -68,7 +68,7 @@ MemoryLedger ledger_of(const Scenario& scenario, const ParallelPlan& plan, const
 }
 
 std::optional<ParallelPlan> place(const Scenario& scenario, Diagnostics& diagnostics) {
-  if (!check_cluster(scenario, diagnostics)) return std::nullopt;
+  const bool connected = check_cluster(scenario, diagnostics);
   std::optional<ParallelPlan> plan = resolve({.model = scenario.model,
                                               .cluster = scenario.cluster ? &*scenario.cluster : nullptr,
                                               .parallelism = scenario.parallelism,
@@ -77,7 +77,7 @@ std::optional<ParallelPlan> place(const Scenario& scenario, Diagnostics& diagnos
                                               .fallback = {.file = scenario.source},
                                               .placement = placement_of(scenario)},
                                              diagnostics);
-  if (plan && !check_buckets(scenario, *plan, diagnostics)) return std::nullopt;
+  if (!connected || (plan && !check_buckets(scenario, *plan, diagnostics))) return std::nullopt;
   return plan;
 }
 

@@ -12,8 +12,8 @@
 #include "calibrate/fit/gemm_fit.hpp"
 #include "models/operators.hpp"
 #include "sim/lower/prices.hpp"
-#include "sim/mixed_prices.hpp"
 #include "sim/price_iteration.hpp"
+#include "sim/scenario/device_modes.hpp"
 #include "sim/shaped_operators.hpp"
 #include "sim/simulate.hpp"
 

@@ -45,6 +45,8 @@ void check_sequence(const TransformerSpec& model, const PlanRequest& request, co
   const std::int64_t length = request.training.sequence_length;
   const std::int64_t pieces = context_pieces(spec, spec.context);
   const std::int64_t last = std::max(model.max_sequence_length, length);
+  if (!report.knows({"training.sequence_length", "parallelism.context", "parallelism.context_exchange"}))
+    return;
   if (length % pieces != 0) {
     const auto near = nearest_legal(spec.context, length,
                                     [&](std::int64_t c) { return length % context_pieces(spec, c) == 0; });
@@ -57,6 +59,7 @@ void check_sequence(const TransformerSpec& model, const PlanRequest& request, co
     return;
   }
   if (!spec.sequence_parallel || length / spec.context % spec.tensor == 0) return;
+  if (!report.knows({"parallelism.sequence_parallel", "parallelism.tensor"})) return;
   const auto near = nearest_legal(
       length, last, [&](std::int64_t s) { return s % pieces == 0 && s / spec.context % spec.tensor == 0; });
   const std::string ranks = spec.context == 1
@@ -73,6 +76,7 @@ void check_sequence(const TransformerSpec& model, const PlanRequest& request, co
 //   source  Jacobs et al., DeepSpeed-Ulysses (arXiv 2309.14509), section 3.1.
 void check_exchanged_heads(const TransformerSpec& model, const ParallelSpec& spec, const Reporter& report) {
   if (spec.context == 1 || spec.context_exchange != ContextExchange::kAllToAll) return;
+  if (!report.knows({"parallelism.tensor", "parallelism.context", "parallelism.context_exchange"})) return;
   if (!tensor_divides(model, spec.tensor)) return;
   const std::int64_t heads = model.heads / spec.tensor;
   const std::int64_t kv_heads = std::max<std::int64_t>(model.kv_heads / spec.tensor, 1);
@@ -89,13 +93,13 @@ void check_exchanged_heads(const TransformerSpec& model, const ParallelSpec& spe
 }
 
 void check_expert_width(const ExpertsSpec& experts, const ParallelSpec& spec, const Reporter& report) {
-  if (experts.count % spec.expert != 0)
+  if (experts.count % spec.expert != 0 && report.knows({"parallelism.expert"}))
     report.error("parallelism.expert", "not-divisible",
                  fmt::format("{} does not divide model.experts.count = {}", spec.expert, experts.count),
                  would(nearest_legal(spec.expert, experts.count,
                                      [&](std::int64_t e) { return experts.count % e == 0; }),
                        "use 1"));
-  if (experts.ffn_hidden % spec.expert_tensor != 0)
+  if (experts.ffn_hidden % spec.expert_tensor != 0 && report.knows({"parallelism.expert_tensor"}))
     report.error("parallelism.expert_tensor", "not-divisible",
                  fmt::format("{} does not divide model.experts.ffn_hidden = {}", spec.expert_tensor,
                              experts.ffn_hidden),
@@ -109,7 +113,7 @@ void check_expert_ranks(const ExpertsSpec& experts, const ParallelSpec& spec, st
                         const Reporter& report) {
   const std::int64_t ranks = saturating_product({spec.tensor, spec.context, data});
   const std::int64_t holders = saturating_product({spec.expert, spec.expert_tensor});
-  if (ranks % holders == 0) return;
+  if (ranks % holders == 0 || !report.knows({"parallelism.expert", "parallelism.expert_tensor"})) return;
   const auto near = nearest_legal(spec.expert, std::min(experts.count, ranks), [&](std::int64_t e) {
     return experts.count % e == 0 && ranks % saturating_product({e, spec.expert_tensor}) == 0;
   });
@@ -134,7 +138,7 @@ bool tensor_divides(const TransformerSpec& model, std::int64_t tensor) {
 // Names the degrees that leave whole replicas on the GPUs, if there are any; else all that divide the model.
 void check_tensor(const TransformerSpec& model, const ParallelSpec& spec, std::int64_t gpus,
                   const Reporter& report) {
-  if (tensor_divides(model, spec.tensor)) return;
+  if (tensor_divides(model, spec.tensor) || !report.knows({"parallelism.tensor"})) return;
   std::vector<std::int64_t> legal, on_gpus;
   const std::int64_t last = std::min(model.heads, kMaxListedTensor);
   for (std::int64_t t = 1; t <= last && legal.size() < kMaxListed; ++t) {
@@ -152,6 +156,7 @@ void check_tensor(const TransformerSpec& model, const ParallelSpec& spec, std::i
 void check_activations(const TransformerSpec& model, const TrainingSpec& training,
                        std::optional<std::int64_t> data, const Reporter& report) {
   constexpr double kMostBytes = 1e17, kMostOfAll = 1e18;
+  if (!report.knows({"training.sequence_length", "training.micro_batch_size", "training.attention"})) return;
   const auto length = static_cast<double>(training.sequence_length);
   const double tokens = static_cast<double>(training.micro_batch_size) * length;
   double width = static_cast<double>(std::max({model.hidden, model.ffn_hidden, model.vocab}));
@@ -165,7 +170,7 @@ void check_activations(const TransformerSpec& model, const TrainingSpec& trainin
                     "are counted",
                     tokens, bytes, kMostBytes),
         "check training.sequence_length and training.micro_batch_size");
-  if (!data || bytes > kMostBytes) return;
+  if (!data || bytes > kMostBytes || !report.knows({"training.global_batch_size"})) return;
   const double samples =
       std::ceil(static_cast<double>(training.global_batch_size) / static_cast<double>(*data));
   const double all = bytes * samples / static_cast<double>(training.micro_batch_size);
@@ -193,7 +198,8 @@ std::vector<std::string_view> without_second_products(const TransformerSpec& mod
 
 void check_recompute(const TransformerSpec& model, const TrainingSpec& training, const Reporter& report) {
   if (training.recompute.granularity != Recompute::kSelective ||
-      !training.recompute.modules.has(RecomputeModule::kEverySecondProduct))
+      !training.recompute.modules.has(RecomputeModule::kEverySecondProduct) ||
+      !report.knows({"training.recompute", "training.attention"}))
     return;
   for (const std::string_view with : without_second_products(model, training.attention))
     report.error("training.recompute.modules", "not-supported",
@@ -211,7 +217,8 @@ void check_experts(const TransformerSpec& model, const ParallelSpec& spec, std::
   if (!model.experts) return refuse_expert_degrees(spec, report);
   check_expert_width(*model.experts, spec, report);
   if (data) check_expert_ranks(*model.experts, spec, *data, report);
-  if (spec.tensor > 1 && !spec.sequence_parallel)
+  if (spec.tensor > 1 && !spec.sequence_parallel &&
+      report.knows({"parallelism.tensor", "parallelism.sequence_parallel"}))
     report.error(
         report.written("parallelism.sequence_parallel", "parallelism.tensor"), "needs-another-key",
         fmt::format("experts beside tensor {} need sequence_parallel, as in Megatron-LM: each tensor "
@@ -222,7 +229,7 @@ void check_experts(const TransformerSpec& model, const ParallelSpec& spec, std::
 
 void refuse_expert_degrees(const ParallelSpec& spec, const Reporter& report) {
   const auto refuse = [&](const char* path, int degree) {
-    if (degree > 1)
+    if (degree > 1 && report.knows({path}))
       report.error(path, "no-experts",
                    fmt::format("{} ways to split experts, and the model has none", degree),
                    "leave it out, or give the model experts");

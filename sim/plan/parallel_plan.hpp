@@ -89,10 +89,13 @@ struct PlanRequest {
   const Origins& origins;                  // where the user wrote each value
   SourceLocation fallback;                 // the scenario file, for values that were not written
   Placement placement = Placement::kLoop;  // the schedule's
+  // Reported of this scenario before: no check asks for a value that was refused.
+  std::vector<Diagnostic> mistakes = {};
 };
 
 // nullopt with diagnostics when tensor does not divide heads, stages do not divide layers, GPUs do not add
-// up, and so on: every independent mistake at once, each with both numbers and a way out.
+// up, and so on: every independent mistake at once, each with both numbers and a way out. nullopt as well
+// where there were mistakes before.
 //   requires  degrees, batch sizes and counts of at least 1: the loader refuses less (throws InternalError
 //   here).
 [[nodiscard]] std::optional<ParallelPlan> resolve(const PlanRequest& request, Diagnostics& diagnostics);

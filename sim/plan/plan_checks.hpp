@@ -1,12 +1,14 @@
-// Parts of resolve(): the error and the hint of each mistake in a placement. Private to resolve().
+// Parts of resolve(): the error and the hint of each mistake in a placement, and the values that are known.
 //
 // Each function reports every mistake that it finds and goes on, so that the user sees all of them at once. A
 // check that depends on a wrong number (sequence over context x tensor, where context alone does not divide)
-// stays silent until that number is fixed.
+// stays silent until that number is fixed, and so does one of a value that was refused before.
 #pragma once
 
+#include <initializer_list>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "sim/plan/parallel_plan.hpp"
@@ -25,8 +27,14 @@ class Reporter {
   [[nodiscard]] std::string written(const char* path, const char* otherwise) const {
     return request_.origins.contains(path) ? path : otherwise;
   }
+  // Are these values what the user means? Not those that were refused, nor those that were not written and may
+  // be meant by a key that is not known.
+  [[nodiscard]] bool knows(std::initializer_list<std::string_view> paths) const;
 
  private:
+  [[nodiscard]] bool knows_one(std::string_view path) const;
+  [[nodiscard]] bool may_be_misspelt(std::string_view path, const Diagnostic& mistake) const;
+
   const PlanRequest& request_;
   Diagnostics& diagnostics_;
 };

@@ -1,9 +1,11 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 #include <utility>
 
 #include "base/check.hpp"
+#include "base/text.hpp"
 #include "sim/plan/divisors.hpp"
 #include "sim/plan/parallel_plan.hpp"
 #include "sim/plan/plan_checks.hpp"
@@ -12,6 +14,16 @@ namespace stagecraft {
 
 namespace plan_checks {
 
+namespace {
+
+// "parallelism" of "parallelism.tensor"; empty at the top.
+std::string_view section_of(std::string_view path) {
+  const std::size_t dot = path.rfind('.');
+  return dot == std::string_view::npos ? std::string_view() : path.substr(0, dot);
+}
+
+}  // namespace
+
 void Reporter::error(const std::string& path, const char* code, std::string message, std::string hint) const {
   const auto origin = request_.origins.find(path);
   diagnostics_.error({.code = code,
@@ -19,6 +31,32 @@ void Reporter::error(const std::string& path, const char* code, std::string mess
                       .path = path,
                       .message = std::move(message),
                       .hint = std::move(hint)});
+}
+
+// Where the hint of an unknown key names what was meant, it means no other.
+bool Reporter::may_be_misspelt(std::string_view path, const Diagnostic& mistake) const {
+  if (mistake.code != "unknown-key" || request_.origins.contains(std::string(path))) return false;
+  const auto is_hinted = [&](std::string_view name) {
+    return mistake.hint.find(in_quotes(name)) != std::string::npos;
+  };
+  if (is_hinted(path)) return true;  // in another section
+  return section_of(mistake.path) == section_of(path) &&
+         (!mistake.hint.starts_with("did you mean") || is_hinted(path.substr(path.rfind('.') + 1)));
+}
+
+bool Reporter::knows_one(std::string_view path) const {
+  const std::string_view section = section_of(path);
+  return std::ranges::none_of(request_.mistakes, [&](const Diagnostic& mistake) {
+    if (mistake.severity != Severity::kError) return false;
+    const std::string& refused = mistake.path;
+    return refused == path || refused.starts_with(std::string(path) + ".") ||
+           may_be_misspelt(path, mistake) ||
+           (!section.empty() && (refused == section || may_be_misspelt(section, mistake)));
+  });
+}
+
+bool Reporter::knows(std::initializer_list<std::string_view> paths) const {
+  return std::ranges::all_of(paths, [&](std::string_view path) { return knows_one(path); });
 }
 
 std::string degree_product(const ParallelSpec& spec, std::optional<std::int64_t> data) {
@@ -42,9 +80,11 @@ class Resolver {
   Resolver(const PlanRequest& request, Diagnostics& diagnostics)
       : request_(request),
         spec_(request.parallelism),
-        transformer_(std::get_if<TransformerSpec>(&request.model)),
         diagnostics_(diagnostics),
         report_(request, diagnostics),
+        transformer_(report_.knows({"model"}) ? std::get_if<TransformerSpec>(&request.model) : nullptr),
+        chunks_known_(report_.knows({"parallelism.virtual_stages"}) &&
+                      report_.knows({report_.written("parallelism.virtual_stages", "schedule")})),
         stages_(saturating_product({spec_.pipeline, spec_.virtual_stages})),
         one_replica_(saturating_product({spec_.tensor, spec_.context, spec_.pipeline})) {
     for (const int degree : {spec_.tensor, spec_.context, spec_.pipeline, spec_.virtual_stages, spec_.expert,
@@ -55,10 +95,12 @@ class Resolver {
   std::optional<ParallelPlan> run();
 
  private:
+  [[nodiscard]] bool degrees_known() const;
   void check_chunks() const;
+  void check_model(const TransformerSpec& model);
   void check_stage_lists(const StagesSpec& model) const;
   void check_size() const;
-  void check_batch(std::int64_t data) const;
+  void check_batch(std::optional<std::int64_t> data) const;
   std::optional<std::int64_t> find_data() const;
   void derive_data(std::int64_t gpus) const;
   void check_shard_group(std::int64_t data) const;
@@ -68,9 +110,10 @@ class Resolver {
 
   const PlanRequest& request_;
   const ParallelSpec& spec_;
-  const TransformerSpec* transformer_;
   Diagnostics& diagnostics_;
   Reporter report_;
+  const TransformerSpec* transformer_;
+  bool chunks_known_;         // virtual_stages, or what the schedule has where it is not written
   std::int64_t stages_;       // stages of the whole pipeline
   std::int64_t one_replica_;  // GPUs
   bool layers_fit_ = true;
@@ -78,6 +121,7 @@ class Resolver {
 
 void Resolver::check_chunks() const {
   if (spec_.virtual_stages == 1 || spec_.pipeline > 1) return;
+  if (!chunks_known_ || !report_.knows({"parallelism.pipeline"})) return;
   const std::string said_by = report_.written("parallelism.virtual_stages", "schedule");
   report_.error(said_by, "no-pipeline",
                 fmt::format("{} model chunks a rank need a pipeline, and parallelism.pipeline = 1",
@@ -87,9 +131,10 @@ void Resolver::check_chunks() const {
 }
 
 void Resolver::check_stage_lists(const StagesSpec& model) const {
+  const bool stages_known = chunks_known_ && report_.knows({"parallelism.pipeline"});
   const auto check = [&](const char* path, std::size_t size) {
     const auto entries = static_cast<std::int64_t>(size);
-    if (entries <= 1 || entries == stages_) return;
+    if (!stages_known || entries <= 1 || entries == stages_) return;
     report_.error(path, "wrong-count", fmt::format("{} entries for {}", entries, stage_product(spec_)),
                   "one entry per stage, or one for all");
   };
@@ -107,6 +152,7 @@ void Resolver::check_stage_lists(const StagesSpec& model) const {
 }
 
 void Resolver::check_size() const {
+  if (!degrees_known() || !chunks_known_) return;
   const std::int64_t ranks = saturating_product({one_replica_, spec_.data.value_or(1)});
   if (ranks > kMaxRanks)
     report_.error(
@@ -118,9 +164,21 @@ void Resolver::check_size() const {
                   fmt::format("{} are more than {}", stage_product(spec_), kMaxRanks), "use smaller degrees");
 }
 
-// Number of replicas: as given if it matches the cluster, or derived from its GPUs. nullopt after reporting.
+bool Resolver::degrees_known() const {
+  return report_.knows(
+      {"parallelism.tensor", "parallelism.context", "parallelism.pipeline", "parallelism.data"});
+}
+
+// Number of replicas: as given if it matches the cluster, or derived from its GPUs. nullopt after reporting, or
+// where it is not known.
 std::optional<std::int64_t> Resolver::find_data() const {
-  if (request_.cluster == nullptr) return spec_.data.value_or(1);
+  if (!report_.knows({"parallelism.data"})) return std::nullopt;
+  if (request_.cluster == nullptr) {
+    // A transformer without a cluster has a mistake there.
+    const bool needs_none = transformer_ == nullptr && report_.knows({"model", "cluster"});
+    return needs_none ? spec_.data.value_or(1) : spec_.data;
+  }
+  if (!degrees_known()) return spec_.data;
   const std::int64_t gpus = request_.cluster->gpu_count();
   if (!spec_.data) {
     if (one_replica_ <= gpus && gpus % one_replica_ == 0) return gpus / one_replica_;
@@ -165,19 +223,22 @@ void Resolver::derive_data(std::int64_t gpus) const {
                 std::move(hint));
 }
 
-void Resolver::check_batch(std::int64_t data) const {
+// Where the replicas are not known, whole micro-batches at least.
+void Resolver::check_batch(std::optional<std::int64_t> data) const {
   const TrainingSpec& training = request_.training;
-  const std::int64_t step = saturating_product({data, training.micro_batch_size});
+  if (!report_.knows({"training.global_batch_size", "training.micro_batch_size"})) return;
+  const std::int64_t step = saturating_product({data.value_or(1), training.micro_batch_size});
   const std::int64_t batch = training.global_batch_size;
   if (batch % step != 0) {
     const std::int64_t below = batch / step * step;
     std::vector<std::int64_t> near;
     if (below > 0) near.push_back(below);
     if (step <= std::numeric_limits<std::int64_t>::max() - below) near.push_back(below + step);
+    const std::string over =
+        data ? fmt::format("data {} × micro_batch_size {} = {}", *data, training.micro_batch_size, step)
+             : fmt::format("micro_batch_size {}", step);
     report_.error("training.global_batch_size", "not-divisible",
-                  fmt::format("{} samples do not split over data {} × micro_batch_size {} = {}", batch, data,
-                              training.micro_batch_size, step),
-                  any_of(near) + " would");
+                  fmt::format("{} samples do not split over {}", batch, over), any_of(near) + " would");
   } else if (batch / step > std::numeric_limits<int>::max()) {
     report_.error(
         "training.global_batch_size", "too-large",
@@ -189,7 +250,7 @@ void Resolver::check_batch(std::int64_t data) const {
 // ZeRO shards over blocks of the data × context ranks, and experts over as many blocks of the ranks that hold
 // them.
 void Resolver::check_shard_group(std::int64_t data) const {
-  if (!spec_.zero_group) return;
+  if (!spec_.zero_group || !report_.knows({"parallelism.zero_group"})) return;
   const std::int64_t replicas = saturating_product({data, spec_.context});
   if (replicas % *spec_.zero_group == 0) return check_expert_shard_group(data, replicas);
   const std::string ranks = spec_.context == 1
@@ -210,7 +271,7 @@ void Resolver::check_expert_shard_group(std::int64_t data, std::int64_t replicas
   const auto fits = [&](std::int64_t group) {
     return replicas % group == 0 && copies % (replicas / group) == 0;
   };
-  if (fits(*spec_.zero_group)) return;
+  if (fits(*spec_.zero_group) || !report_.knows({"parallelism.expert", "parallelism.expert_tensor"})) return;
   report_.error(
       "parallelism.zero_group", "not-divisible",
       fmt::format(
@@ -238,6 +299,7 @@ void Resolver::check_order(std::int64_t data) const {
   const std::int64_t experts =
       ranks_inside({spec_.expert_tensor, 1, spec_.expert, stage_ranks / holders, spec_.pipeline});
   if (dense == experts) return;
+  if (!report_.knows({"parallelism.order", "parallelism.expert", "parallelism.expert_tensor"})) return;
   report_.error(
       "parallelism.order", "contradiction",
       fmt::format("the next pipeline stage of dense layers is {} ranks away, that of experts {}: they "
@@ -268,32 +330,41 @@ ParallelPlan Resolver::plan(int data) const {
           RankMesh({spec_.expert_tensor, 1, spec_.expert, expert_data, spec_.pipeline}, spec_.order)};
 }
 
+// The model on the degrees alone.
+void Resolver::check_model(const TransformerSpec& model) {
+  const bool gpus_matter = request_.cluster != nullptr && degrees_known();
+  const std::int64_t gpus = gpus_matter ? request_.cluster->gpu_count() : 0;
+  check_tensor(model, spec_, gpus, report_);
+  check_context(model, request_, report_);
+  check_recompute(model, request_.training, report_);
+  if (!report_.knows({"parallelism.pipeline", "parallelism.stage_layers", "parallelism.embedding_as_layer",
+                      "parallelism.loss_as_layer"}))
+    return;
+  ParallelSpec split = spec_;
+  // Layers that split over the chunks split over the ranks as well.
+  if (!chunks_known_) split.virtual_stages = 1;
+  if (chunks_known_ || spec_.stage_layers.empty()) layers_fit_ = check_layers(model, split, gpus, report_);
+}
+
 std::optional<ParallelPlan> Resolver::run() {
   const ErrorWatch errors(diagnostics_);
   check_size();
   check_chunks();
-  if (transformer_ != nullptr) {
-    const std::int64_t gpus = request_.cluster == nullptr ? 0 : request_.cluster->gpu_count();
-    check_tensor(*transformer_, spec_, gpus, report_);
-    check_context(*transformer_, request_, report_);
-    check_recompute(*transformer_, request_.training, report_);
-    layers_fit_ = check_layers(*transformer_, spec_, gpus, report_);
-  } else {
+  if (transformer_ != nullptr)
+    check_model(*transformer_);
+  else if (report_.knows({"model"}))
     check_stage_lists(std::get<StagesSpec>(request_.model));
-  }
   const ErrorWatch errors_of_data(diagnostics_);
   const std::optional<std::int64_t> data = find_data();
-  // A transformer without a cluster has a mistake there, and its ranks are not known.
-  const bool known = request_.cluster != nullptr || transformer_ == nullptr || spec_.data;
-  const bool placed = known && errors_of_data.clean();
-  if (data) check_batch(*data);
+  const bool placed = data && degrees_known() && errors_of_data.clean();
+  check_batch(data);
   if (transformer_ != nullptr) {
-    check_activations(*transformer_, request_.training, known ? data : std::nullopt, report_);
+    check_activations(*transformer_, request_.training, data, report_);
     check_experts(*transformer_, spec_, placed ? data : std::nullopt, report_);
   }
   if (placed) check_shard_group(*data);
   if (placed && transformer_ != nullptr && transformer_->experts) check_order(*data);
-  if (!errors.clean() || !known) return std::nullopt;
+  if (!errors.clean() || !placed || !request_.mistakes.empty()) return std::nullopt;
   return plan(static_cast<int>(*data));
 }
 

@@ -1,7 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <cstddef>
 #include <iterator>
 #include <span>
 #include <string>
@@ -11,7 +11,9 @@
 
 #include "base/text.hpp"
 #include "sim/plan/parallel_plan.hpp"
+#include "sim/plan/plan_checks.hpp"
 #include "sim/scenario/assertions.hpp"
+#include "sim/scenario/device_modes.hpp"
 #include "sim/scenario/known_keys.hpp"
 #include "sim/scenario/library.hpp"
 #include "sim/scenario/load_failures.hpp"
@@ -53,8 +55,8 @@ class Reader {
   void read_machine();
   void read_jobs();
   void check_sequence_length();
-  [[nodiscard]] bool batch_is_known(std::span<const Diagnostic> mistakes);
-  void check_placement();
+  void check_with_mistakes();
+  [[nodiscard]] std::vector<Diagnostic> mistakes() const;
   void read_profile();
   [[nodiscard]] std::vector<std::string> keys_elsewhere();
   void check_device();
@@ -70,8 +72,9 @@ class Reader {
   Scenario scenario_;
   std::optional<YamlMap> root_;
   std::optional<ClusterSpec> counted_;  // of which at least the nodes are known
-  bool model_ok_ = false;               // each: read, and without a mistake that matters to placement
-  bool jobs_ok_ = false;
+  bool model_ok_ = false;
+  // Diagnostics of the other jobs' scenarios, which say nothing of this one's values.
+  std::size_t first_of_jobs_ = 0, end_of_jobs_ = 0;
 };
 
 void Reader::read_head() {
@@ -99,13 +102,9 @@ void Reader::read_machine() {
 }
 
 void Reader::read_jobs() {
-  const ErrorWatch watch(diagnostics_);
   scenario_.parallelism = load_parallelism(*root_);
-  jobs_ok_ = watch.clean();
-  const std::size_t before = diagnostics_.items().size();
   scenario_.training = load_training(*root_);
   if (model_ok_) check_sequence_length();
-  jobs_ok_ = jobs_ok_ && batch_is_known(std::span(diagnostics_.items()).subspan(before));
   scenario_.schedule = load_schedule(*root_);
   scenario_.order = load_order(*root_, places_);
   if (const auto chunks = unsaid_chunks(*root_, scenario_.schedule)) {
@@ -124,24 +123,13 @@ void Reader::read_jobs() {
                                               .origins = scenario_.origins,
                                               .assumed = scenario_.assumed});
   const ErrorWatch placing(diagnostics_);
-  if (!load_jobs(*root_, scenario_, places_)) jobs_ok_ = false;  // the number of the job's GPUs is unknown
+  first_of_jobs_ = diagnostics_.items().size();
+  const bool gpus_known = load_jobs(*root_, scenario_, places_);
+  end_of_jobs_ = diagnostics_.items().size();
+  if (!gpus_known) counted_.reset();
   if (scenario_.fabric) counted_ = scenario_.cluster;
   if (placing.clean()) scenario_.faults = load_faults(*root_, scenario_);
   scenario_.assertions = load_assertions(*root_);
-}
-
-// Do these mistakes of `training` leave the batch as it was written? A misspelt key may have been one of its
-// own.
-bool Reader::batch_is_known(std::span<const Diagnostic> mistakes) {
-  constexpr std::array<std::string_view, 4> kOfTheBatch = {
-      "training", "training.global_batch_size", "training.micro_batch_size", "training.sequence_length"};
-  return std::ranges::none_of(mistakes, [&](const Diagnostic& mistake) {
-    if (mistake.severity != Severity::kError) return false;
-    if (std::ranges::find(kOfTheBatch, mistake.path) != kOfTheBatch.end()) return true;
-    YamlMap training = root_->map("training");
-    return mistake.code == "unknown-key" &&
-           !(training.has("micro_batch_size") && training.has("sequence_length"));
-  });
 }
 
 // Fills in the defaults, and says when the sequence is longer than the model was made for. Learned positions
@@ -187,20 +175,34 @@ void Reader::check_sequence_length() {
                                 .hint = "rotary positions go on, but the model was not trained there"});
 }
 
-// A scenario with mistakes never reaches resolve(). Its checks run here, so that all mistakes are reported at
-// once.
-void Reader::check_placement() {
-  if (watch_.clean() || tree_.open_plan || !model_ok_ || !jobs_ok_) return;
-  (void)resolve({.model = scenario_.model,
-                 .cluster = counted_ ? &*counted_ : nullptr,
-                 .parallelism = scenario_.parallelism,
-                 .training = scenario_.training,
-                 .origins = scenario_.origins,
-                 .fallback = {.file = scenario_.source}},
-                diagnostics_);
+// What was refused of this scenario's own values.
+std::vector<Diagnostic> Reader::mistakes() const {
+  const std::span<const Diagnostic> all = diagnostics_.items();
+  std::vector<Diagnostic> own(all.begin() + static_cast<std::ptrdiff_t>(first_),
+                              all.begin() + static_cast<std::ptrdiff_t>(first_of_jobs_));
+  own.insert(own.end(), all.begin() + static_cast<std::ptrdiff_t>(end_of_jobs_), all.end());
+  if (!model_ok_) own.push_back({.path = "model"});
+  if (scenario_.cluster && !counted_) own.push_back({.path = "cluster"});
+  return own;
 }
 
-// The largest file: read last, and only for a scenario that uses it.
+// A scenario with mistakes never reaches resolve(), nor the checks of a job. They run here, on what was not
+// refused, so that all mistakes are reported at once.
+void Reader::check_with_mistakes() {
+  if (watch_.clean()) return;
+  const PlanRequest request{.model = scenario_.model,
+                            .cluster = counted_ ? &*counted_ : nullptr,
+                            .parallelism = scenario_.parallelism,
+                            .training = scenario_.training,
+                            .origins = scenario_.origins,
+                            .fallback = {.file = scenario_.source},
+                            .mistakes = mistakes()};
+  if (!tree_.open_plan) (void)resolve(request, diagnostics_);
+  if (plan_checks::Reporter(request, diagnostics_).knows({"profile", "training.precision"}))
+    check_device_modes(scenario_, diagnostics_);
+}
+
+// The largest file: read last.
 void Reader::read_profile() {
   const bool stages = std::holds_alternative<StagesSpec>(scenario_.model);
   const bool required = model_ok_ && !stages && scenario_.cluster;
@@ -210,19 +212,15 @@ void Reader::read_profile() {
             : find_profile(*root_, scenario_.cluster ? &*scenario_.cluster : nullptr, required, places_);
   if (mixed) scenario_.group_profiles = load_group_profiles(*root_, *scenario_.cluster, places_);
   root_->finish(keys_elsewhere());
-  if ((!file && !mixed) || !watch_.clean()) {
-    if (YamlMap options = root_->map("options"); !stages) check_software(options, places_, scenario_.options);
-    return;
-  }
-  if (mixed)
-    scenario_.profile = scenario_.group_profiles.front();
-  else if (const HardwareProfile* profile = places_.library.profile(*file, diagnostics_))
-    scenario_.profile = *profile;
+  const HardwareProfile* profile = file ? places_.library.profile(*file, diagnostics_) : nullptr;
+  if (mixed && !scenario_.group_profiles.empty()) profile = &scenario_.group_profiles.front();
+  if (profile != nullptr) scenario_.profile = *profile;
   check_device();
-  if (!stages) {
-    YamlMap options = root_->map("options");
+  YamlMap options = root_->map("options");
+  if (!stages && watch_.clean())
     apply_software(options, places_, scenario_);
-  }
+  else if (!stages)
+    check_software(options, places_, scenario_.options);
   choose_attention_kernel();
 }
 
@@ -285,7 +283,7 @@ std::optional<Scenario> Reader::read() {
   read_machine();
   read_jobs();
   read_profile();
-  check_placement();
+  check_with_mistakes();
   if (!watch_.clean()) return std::nullopt;
   for (Diagnostic& warning : keys_without_effect(scenario_)) scenario_.warnings.push_back(std::move(warning));
   keep_warnings();

@@ -199,6 +199,15 @@ TEST(Resolve, CountsMicroBatchesInThirtyTwoBits) {
             "2147483647\n  hint: use larger micro-batches");
 }
 
+TEST(Resolve, CountsWholeMicroBatchesWhereReplicasAreNotKnown) {
+  Case c;
+  c.cluster.reset();
+  c.training.micro_batch_size = 3;
+  EXPECT_EQ(message_of(c),
+            "case.yaml: error: training.global_batch_size: 8 samples do not split over micro_batch_size 3\n"
+            "  hint: 6 or 9 would");
+}
+
 // Property: on a small grid a placement is accepted exactly when counting says that it is one.
 TEST(Resolve, AcceptsExactlyWhatArithmeticAccepts) {
   int accepted = 0;

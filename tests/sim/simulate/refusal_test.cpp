@@ -56,6 +56,20 @@ TEST(Infeasible, IsRefusedByTheCheckAloneWithTheSameReasons) {
   EXPECT_EQ(diagnostics.error_count(), 3u);
 }
 
+TEST(Infeasible, IsWhatIsLeftOfACluster) {
+  const Scenario scenario = scenario_of(
+      "stagecraft: 1\n"
+      "model: {family: stages, forward: 1 ms, input_gradient: 1 ms, weight_gradient: 1 ms}\n"
+      "cluster:\n"
+      "  node: {device: toy, gpus: 1, nics: 1, nic_bandwidth: 10 GB/s, pcie: 100 GB/s}\n"
+      "  nodes: 2\n"
+      "  fabric: {kind: single-switch}\n"
+      "  links: [{name: \"*\", missing: true}]\n"
+      "training: {global_batch_size: 3}\n");
+  EXPECT_THAT(refused([&] { (void)simulate(scenario); }),
+              testing::UnorderedElementsAre("cluster.links.0.missing", "training.global_batch_size"));
+}
+
 TEST(Infeasible, IsAPrecisionThatTheDeviceDoesNotHave) {
   Scenario scenario = scenario_of(
       "stagecraft: 1\nmodel: llama-3-8b\ncluster: {node: dgx-a100-80gb, nodes: 1}\n"
