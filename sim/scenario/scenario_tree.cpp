@@ -132,7 +132,7 @@ std::optional<ScenarioTree> load_tree(const fs::path& word, Library& library, Di
   const std::optional<fs::path> file = find_scenario(word, library, diagnostics);
   auto root = file ? library.data().load(*file, diagnostics) : std::nullopt;
   if (!root) return std::nullopt;
-  return ScenarioTree{.root = *std::move(root), .source = file->string(), .folder = file->parent_path()};
+  return ScenarioTree{.root = *std::move(root), .source = word.string(), .folder = file->parent_path()};
 }
 
 ScenarioTree assigned(const ScenarioTree& tree, std::span<const Assignment> assignments, Library& library,

@@ -14,7 +14,7 @@ namespace stagecraft {
 
 struct ScenarioTree {
   YamlNode root;
-  std::string source;            // the path as it was given, or that of an installed scenario
+  std::string source;            // the path, or the name of an installed scenario, as it was given
   std::filesystem::path folder;  // base of relative paths
   // Are its degrees filled in later? Else a tree with mistakes is told those of its degrees as well.
   bool open_plan = false;

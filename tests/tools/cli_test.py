@@ -1406,7 +1406,10 @@ class Answers(Case):
     def test_an_installed_scenario_goes_by_its_name_unless_a_file_has_it(self):
         named = stagecraft("check", "gpt3-175b-1024xA100", cwd=self.folder)
         self.assertEqual(DONE, named.returncode, named.stderr)
-        self.assertIn("gpt3-175b-1024xA100.yaml: ok: 1024 GPUs", named.stdout)
+        self.assertTrue(named.stdout.startswith("gpt3-175b-1024xA100: ok: 1024 GPUs"), named.stdout)
+        ran = stagecraft("run", "pipeline-4x8", "goodput/oobleck", "--json", cwd=self.folder)
+        self.assertEqual(["pipeline-4x8", "goodput/oobleck"],
+                         [json.loads(line)["scenario"] for line in ran.stdout.splitlines()], ran.stderr)
         self.assertIn("a search needs GPUs", stagecraft("search", "pipeline-4x8", cwd=self.folder).stderr)
         self.assertEqual(DONE, stagecraft("explain", "pipeline-4x8", cwd=self.folder).returncode)
         self.assertEqual(DONE, stagecraft("check", "goodput/oobleck", cwd=self.folder).returncode)
