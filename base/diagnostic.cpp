@@ -9,6 +9,7 @@
 
 #include "base/json.hpp"
 #include "base/text.hpp"
+#include "base/text_file.hpp"
 
 namespace stagecraft {
 
@@ -16,7 +17,7 @@ namespace {
 
 // "file:line:column", without what is not known; empty for no place at all.
 std::string place(const SourceLocation& where) {
-  std::string text = printable(where.file);
+  std::string text = printable(place_name(where.file));
   if (where.line > 0) {
     text += fmt::format(":{}", where.line);
     if (where.column > 0) text += fmt::format(":{}", where.column);
@@ -126,7 +127,7 @@ std::string render_json(const std::vector<Diagnostic>& diagnostics) {
     json.begin_object()
         .field("code", item.code)
         .field("severity", item.severity == Severity::kError ? "error" : "warning")
-        .field("file", item.where.file)
+        .field("file", place_name(item.where.file))
         .field("line", item.where.line)
         .field("column", item.where.column)
         .field("path", item.path)
@@ -136,7 +137,7 @@ std::string render_json(const std::vector<Diagnostic>& diagnostics) {
       json.key("notes").begin_array();
       for (const Note& note : item.notes) {
         json.begin_object()
-            .field("file", note.where.file)
+            .field("file", place_name(note.where.file))
             .field("line", note.where.line)
             .field("column", note.where.column)
             .field("message", note.message)

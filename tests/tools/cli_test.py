@@ -1402,6 +1402,12 @@ class Answers(Case):
         wrong = stagecraft("check", "-", text_in=GOOD.replace("tensor:", "tensro:"))
         self.assert_refused(wrong)
         self.assertIn("<stdin>:6:3: error: parallelism.tensro: ", wrong.stderr)
+        for command, text in ((["check"], "family: gpt"), (["goodput"], GOOD), (["schedule", "check"], "0F0,"),
+                              (["import", "hf"], "family")):
+            refused = stagecraft(*command, "-", text_in=text)
+            self.assertIn("<stdin>:", refused.stderr, command)
+            in_json = stagecraft(*command, "-", "--json", text_in=text).stdout
+            self.assertTrue("<stdin>" in in_json and '"-"' not in in_json, in_json)
 
     def test_an_installed_scenario_goes_by_its_name_unless_a_file_has_it(self):
         named = stagecraft("check", "gpt3-175b-1024xA100", cwd=self.folder)
