@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "base/ceil_div.hpp"
+#include "base/text.hpp"
 
 namespace stagecraft {
 
@@ -115,13 +116,22 @@ std::int64_t read_count(YamlMap& map, std::string_view key, std::optional<std::i
   return map.integer(key, {.min = 1, .max = kMaxCount, .fallback = fallback});
 }
 
-std::optional<ExpertsSpec> load_experts(YamlMap& model, std::int64_t layers) {
+std::int64_t assumed_count(YamlMap& map, std::string_view key, std::int64_t fallback, std::string_view why) {
+  if (map.present() && !map.has(key))
+    map.warning(key, "assumed", fmt::format("is not given: {}, {}", with_thousands(fallback), why),
+                fmt::format("give {}", key));
+  return read_count(map, key, fallback);
+}
+
+std::optional<ExpertsSpec> load_experts(YamlMap& model, std::int64_t layers,
+                                        std::optional<std::int64_t> width) {
   if (!model.has("experts")) return std::nullopt;
   YamlMap map = model.map("experts");
   const ErrorWatch watch(map.diagnostics());
   ExpertsSpec experts{.count = read_count(map, "count"),
                       .top_k = read_count(map, "top_k"),
-                      .ffn_hidden = read_count(map, "ffn_hidden")};
+                      .ffn_hidden = width ? assumed_count(map, "ffn_hidden", *width, "the model's ffn_hidden")
+                                          : read_count(map, "ffn_hidden")};
   const bool known = watch.clean();
   if (known && experts.top_k > experts.count) {
     map.error("top_k", "out-of-range",

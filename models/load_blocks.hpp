@@ -19,9 +19,15 @@ inline constexpr std::int64_t kMaxLayers = 1'000'000;  // lists of layers stay s
 [[nodiscard]] std::int64_t read_count(YamlMap& map, std::string_view key,
                                       std::optional<std::int64_t> fallback = {});
 
+// The same for a number that most users leave to us: the fallback is said in a warning with its reason.
+[[nodiscard]] std::int64_t assumed_count(YamlMap& map, std::string_view key, std::int64_t fallback,
+                                         std::string_view why);
+
 // The mapping `experts` of `model`; nullopt when it is absent. Without shared experts their width is 0.
 //   layers  of the model, kMaxLayers where that is not known.
-[[nodiscard]] std::optional<ExpertsSpec> load_experts(YamlMap& model, std::int64_t layers);
+//   width   of the model's MLP, which experts have unless they say another; nullopt where it is not known.
+[[nodiscard]] std::optional<ExpertsSpec> load_experts(YamlMap& model, std::int64_t layers,
+                                                      std::optional<std::int64_t> width);
 
 // The mapping `latent_attention` of `model`; nullopt when it is absent.
 [[nodiscard]] std::optional<LatentAttentionSpec> load_latent_attention(YamlMap& model);

@@ -24,25 +24,36 @@ struct FamilyDefaults {
   Normalization normalization;
   Position position;
   bool tied_embeddings, biases, dropout;
+  std::int64_t vocab;
+  std::string_view vocab_of;
 };
 
-// source  Radford et al. (2019) and Brown et al. (arXiv 2005.14165), section 2.1, as trained by Megatron-LM.
+// source  Radford et al. (2019) and Brown et al. (arXiv 2005.14165), section 2.1, as trained by Megatron-LM;
+//         vocabulary: Narayanan et al. (SC'21), section 5.
 constexpr FamilyDefaults kGptDefaults{.activation = Activation::kGelu,
                                       .normalization = Normalization::kLayerNorm,
                                       .position = Position::kLearned,
                                       .tied_embeddings = true,
                                       .biases = true,
-                                      .dropout = true};
+                                      .dropout = true,
+                                      .vocab = 51'200,
+                                      .vocab_of = "that of GPT in Megatron-LM"};
 // source  Touvron et al. (arXiv 2302.13971), section 2.2.
 constexpr FamilyDefaults kLlamaDefaults{.activation = Activation::kSwiglu,
                                         .normalization = Normalization::kRmsNorm,
                                         .position = Position::kRope,
                                         .tied_embeddings = false,
                                         .biases = false,
-                                        .dropout = false};
+                                        .dropout = false,
+                                        .vocab = 32'000,
+                                        .vocab_of = "that of the first Llamas"};
+
+const FamilyDefaults& defaults_of(Family family) {
+  return family == Family::kGpt ? kGptDefaults : kLlamaDefaults;
+}
 
 void load_choices(YamlMap& map, TransformerSpec& model) {
-  const FamilyDefaults& defaults = model.family == Family::kGpt ? kGptDefaults : kLlamaDefaults;
+  const FamilyDefaults& defaults = defaults_of(model.family);
   model.activation = map.choose("activation", kActivationNames, defaults.activation);
   model.normalization = map.choose("normalization", kNormalizationNames, defaults.normalization);
   model.position = map.choose("position", kPositionNames, defaults.position);
@@ -125,13 +136,16 @@ void load_heads(YamlMap& map, TransformerSpec& model) {
   }
 }
 
-// Llama's width follows no rule of h: rounding and multipliers differ by size. Without a dense layer it is
-// the experts'.
-std::int64_t load_width(YamlMap& map, const TransformerSpec& model) {
-  std::optional<std::int64_t> fallback;
-  if (model.family == Family::kGpt) fallback = 4 * model.hidden;
-  if (model.experts && model.experts->dense_layers.empty()) fallback = model.experts->ffn_hidden;
-  return read_count(map, "ffn_hidden", fallback);
+// The widths of the MLP and of the experts, each of which may give the other. Llama's follows no rule of h:
+// rounding and multipliers differ by size.
+void load_widths(YamlMap& map, TransformerSpec& model, std::int64_t layers) {
+  std::optional<std::int64_t> width;
+  if (model.family == Family::kGpt) width = 4 * model.hidden;
+  const bool given = map.has("ffn_hidden");
+  if (given) width = read_count(map, "ffn_hidden", width);
+  model.experts = load_experts(map, layers, width);
+  if (!given && model.experts && model.experts->dense_layers.empty()) width = model.experts->ffn_hidden;
+  model.ffn_hidden = given ? *width : read_count(map, "ffn_hidden", width);
 }
 
 // Weights of the attention of one layer.
@@ -182,9 +196,9 @@ TransformerSpec load_transformer(YamlMap& map, Family family) {
   model.layers = map.integer("layers", {.min = 1, .max = kMaxLayers});
   const bool known = watch.clean();
   load_heads(map, model);
-  model.experts = load_experts(map, known ? model.layers : kMaxLayers);
-  model.ffn_hidden = load_width(map, model);
-  model.vocab = read_count(map, "vocab");
+  load_widths(map, model, known ? model.layers : kMaxLayers);
+  const FamilyDefaults& usual = defaults_of(family);
+  model.vocab = assumed_count(map, "vocab", usual.vocab, usual.vocab_of);
   model.max_sequence_length = map.integer("max_sequence_length", {.min = 0, .max = kMaxCount, .fallback = 0});
   model.mtp_layers = map.integer("mtp_layers", {.min = 0, .max = kMaxLayers, .fallback = 0});
   load_choices(map, model);

@@ -54,6 +54,8 @@ class Reader {
   void read_head();
   void read_machine();
   void read_jobs();
+  void settle_sequence_parallel();
+  void assume_sequence_length(std::int64_t most);
   void check_sequence_length();
   void check_with_mistakes();
   [[nodiscard]] std::vector<Diagnostic> mistakes() const;
@@ -103,6 +105,7 @@ void Reader::read_machine() {
 
 void Reader::read_jobs() {
   scenario_.parallelism = load_parallelism(*root_);
+  if (model_ok_) settle_sequence_parallel();
   scenario_.training = load_training(*root_);
   if (model_ok_) check_sequence_length();
   scenario_.schedule = load_schedule(*root_);
@@ -132,6 +135,38 @@ void Reader::read_jobs() {
   scenario_.assertions = load_assertions(*root_);
 }
 
+// Experts beside tensor ranks need it, so who says nothing means it.
+void Reader::settle_sequence_parallel() {
+  const auto* model = std::get_if<TransformerSpec>(&scenario_.model);
+  ParallelSpec& parallel = scenario_.parallelism;
+  if (model == nullptr || !model->experts || parallel.tensor == 1) return;
+  YamlMap section = root_->map("parallelism");
+  if (section.has("sequence_parallel")) return;
+  parallel.sequence_parallel = true;
+  section.warning("sequence_parallel", "assumed",
+                  fmt::format("is not given: true, as experts beside tensor {} need it", parallel.tensor),
+                  "write it");
+}
+
+// The longest that the model is made for; where it does not say, what most of its family were trained with.
+//   source  Brown et al. (arXiv 2005.14165), section 2.1; the code of Touvron et al. (arXiv 2302.13971).
+void Reader::assume_sequence_length(std::int64_t most) {
+  constexpr std::int64_t kUsual = 2048;
+  scenario_.training.sequence_length = most > 0 ? most : kUsual;
+  if (most > 0 && !is_hf_model(*root_)) return;
+  scenario_.warnings.push_back(
+      {.severity = Severity::kWarning,
+       .code = "assumed",
+       .where = root_->where_of("model"),
+       .path = "training.sequence_length",
+       .message =
+           most > 0 ? fmt::format("is not given: {} tokens, the longest that the model's file allows", most)
+                    : fmt::format("is not given, nor is model.max_sequence_length: {} tokens, as of GPT and "
+                                  "the first Llamas",
+                                  kUsual),
+       .hint = "give the length that the job trains with"});
+}
+
 // Fills in the defaults, and says when the sequence is longer than the model was made for. Learned positions
 // are as many as the model says, or else as the sequence needs.
 void Reader::check_sequence_length() {
@@ -142,21 +177,7 @@ void Reader::check_sequence_length() {
   const YamlNode* section = root_->get("training");
   if (section != nullptr && section->kind != YamlNode::Kind::kMap) return;  // already reported
   YamlMap training = root_->map("training");
-  if (!training.has("sequence_length")) {
-    length = most;
-    if (most == 0)
-      training.error("sequence_length", "missing-key", "is required, but not given",
-                     "the model has no max_sequence_length to take it from");
-    else if (is_hf_model(*root_))
-      scenario_.warnings.push_back(
-          {.severity = Severity::kWarning,
-           .code = "assumed",
-           .where = root_->where_of("model"),
-           .path = training.path_of("sequence_length"),
-           .message = fmt::format("is not given: {} tokens, the longest that the model's file allows", most),
-           .hint = "give the length that the job trains with"});
-    return;
-  }
+  if (!training.has("sequence_length")) assume_sequence_length(most);
   if (most == 0 && model->position == Position::kLearned) model->max_sequence_length = length;
   if (most == 0 || length <= most) return;
   std::string message =

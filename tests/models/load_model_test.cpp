@@ -173,7 +173,7 @@ TEST(BadModel, MissesWhatHasNoDefault) {
       load("{family: llama}").messages,
       ElementsAre("model.ffn_hidden: is required, but not given", "model.heads: is required, but not given",
                   "model.hidden: is required, but not given", "model.layers: is required, but not given",
-                  "model.vocab: is required, but not given"));
+                  "model.vocab: is not given: 32,000, that of the first Llamas (give vocab)"));
   EXPECT_THAT(load("{family: stages, forward: 1 ms}").messages,
               ElementsAre("model.input_gradient: is required, but not given",
                           "model.weight_gradient: is required, but not given"));
@@ -278,6 +278,23 @@ TEST(LoadModel, NeedsTheDenseWidthOnlyWhereALayerIsDense) {
               ElementsAre("model.ffn_hidden: is required, but not given"));
 }
 
+TEST(LoadModel, SaysWhichNumbersItAssumes) {
+  const Loaded gpt = load("{family: gpt, layers: 2, hidden: 64, heads: 4, experts: {count: 8, top_k: 2}}");
+  EXPECT_EQ(std::get<TransformerSpec>(gpt.model).vocab, 51'200);
+  EXPECT_EQ(std::get<TransformerSpec>(gpt.model).experts->ffn_hidden, 256);
+  EXPECT_EQ(std::get<TransformerSpec>(gpt.model).ffn_hidden, 256);
+  EXPECT_THAT(
+      gpt.messages,
+      ElementsAre("model.vocab: is not given: 51,200, that of GPT in Megatron-LM (give vocab)",
+                  "model.experts.ffn_hidden: is not given: 256, the model's ffn_hidden (give ffn_hidden)"));
+  const std::string llama = "{family: llama, layers: 2, hidden: 64, heads: 4, vocab: 10, ";
+  EXPECT_THAT(
+      load(llama + "ffn_hidden: 96, experts: {count: 8, top_k: 2}}").messages,
+      ElementsAre("model.experts.ffn_hidden: is not given: 96, the model's ffn_hidden (give ffn_hidden)"));
+  EXPECT_THAT(load(llama + "experts: {count: 8, top_k: 2}}").messages,
+              ElementsAre("model.experts.ffn_hidden: is required, but not given"));
+}
+
 TEST(LoadModel, TakesLatentAttention) {
   const TransformerSpec model = transformer(
       "{family: llama, layers: 2, hidden: 64, heads: 4, ffn_hidden: 96, vocab: 10, mtp_layers: 1,"
@@ -319,10 +336,11 @@ TEST(LoadModel, TakesAModelOfTwoTrillionParameters) {
 }
 
 TEST(BadModel, HasExpertsWithoutTheirNumbers) {
-  EXPECT_THAT(load("{family: gpt, layers: 2, hidden: 64, heads: 4, vocab: 10, experts: {}}").messages,
-              ElementsAre("model.experts.count: is required, but not given",
-                          "model.experts.ffn_hidden: is required, but not given",
-                          "model.experts.top_k: is required, but not given"));
+  EXPECT_THAT(
+      load("{family: gpt, layers: 2, hidden: 64, heads: 4, vocab: 10, experts: {}}").messages,
+      ElementsAre("model.experts.count: is required, but not given",
+                  "model.experts.ffn_hidden: is not given: 256, the model's ffn_hidden (give ffn_hidden)",
+                  "model.experts.top_k: is required, but not given"));
   EXPECT_THAT(load("{family: gpt, layers: 2, hidden: 64, heads: 4, vocab: 10, experts: 8}").messages,
               ElementsAre("model.experts: expected a mapping, found '8'"));
 }

@@ -273,6 +273,34 @@ TEST(UsualNames, AreOfKeysThatThereAre) {
     EXPECT_THAT(ends, testing::Contains(std::string(name.key))) << name.word;
 }
 
+TEST(Scenario, ExpertsBesideTensorRanksMeanSequenceParallelism) {
+  const auto loaded = [](const std::string& more) {
+    return read(
+        "stagecraft: 1\nmodel: mixtral-8x7b\ncluster: {node: dgx-h100, nodes: 1}\n"
+        "parallelism: {tensor: 2" +
+        more + "}\ntraining: {global_batch_size: 8}\n");
+  };
+  const Result unsaid = loaded("");
+  ASSERT_TRUE(unsaid.scenario) << unsaid.messages;
+  EXPECT_TRUE(unsaid.scenario->parallelism.sequence_parallel);
+  EXPECT_THAT(unsaid.messages, HasSubstr("warning: parallelism.sequence_parallel: is not given: true"));
+  const Result refused = loaded(", sequence_parallel: false");
+  ASSERT_TRUE(refused.scenario) << refused.messages;
+  EXPECT_FALSE(refused.scenario->parallelism.sequence_parallel);
+}
+
+TEST(Scenario, SaysTheSequenceLengthThatItAssumesOfAFamily) {
+  const Result result = read(
+      "stagecraft: 1\nmodel: {family: gpt, layers: 2, hidden: 1024, heads: 16}\n"
+      "cluster: {node: dgx-a100-80gb, gpus: 1}\ntraining: {global_batch_size: 8}\n");
+  ASSERT_TRUE(result.scenario) << result.messages;
+  EXPECT_EQ(result.scenario->training.sequence_length, 2048);
+  EXPECT_EQ(std::get<TransformerSpec>(result.scenario->model).max_sequence_length, 2048);
+  std::vector<std::string> paths;
+  for (const Diagnostic& warning : result.scenario->warnings) paths.push_back(warning.path);
+  EXPECT_THAT(paths, testing::UnorderedElementsAre("training.sequence_length", "model.vocab"));
+}
+
 TEST(Scenario, SaysWhichWrittenKeysHadNoEffect) {
   const Result result = read(
       "stagecraft: 1\nmodel: gpt-22b\ncluster: {node: dgx-a100-80gb, gpus: 1}\n"
