@@ -8,6 +8,11 @@ namespace stagecraft {
 
 namespace {
 
+constexpr UsualName steps_called(std::string_view word) {
+  return {word, "global_batch_size", "training",
+          "set training.global_batch_size = micro_batch_size × steps × data"};
+}
+
 //   source  arguments of Megatron-LM (megatron/training/arguments.py), keys of Hugging Face's config.json, and
 //           the letters of papers.
 constexpr std::array kUsualNames{UsualName{"tp", "tensor"},
@@ -35,19 +40,30 @@ constexpr std::array kUsualNames{UsualName{"tp", "tensor"},
                                  UsualName{"global_batch", "global_batch_size"},
                                  UsualName{"mbs", "micro_batch_size"},
                                  UsualName{"micro_batch", "micro_batch_size"},
+                                 steps_called("gradient_accumulation_steps"),
+                                 steps_called("gradient_accumulation"),
+                                 steps_called("grad_accum_steps"),
                                  UsualName{"seq", "sequence_length"},
                                  UsualName{"seq_len", "sequence_length"},
                                  UsualName{"seq_length", "sequence_length"},
                                  UsualName{"dtype", "precision"},
                                  UsualName{"num_layers", "layers"},
                                  UsualName{"num_hidden_layers", "layers"},
+                                 UsualName{"n_layer", "layers"},
+                                 UsualName{"n_layers", "layers"},
                                  UsualName{"hidden_size", "hidden"},
+                                 UsualName{"n_embd", "hidden"},
+                                 UsualName{"d_model", "hidden"},
                                  UsualName{"num_attention_heads", "heads"},
                                  UsualName{"num_heads", "heads"},
+                                 UsualName{"n_head", "heads"},
+                                 UsualName{"n_heads", "heads"},
                                  UsualName{"num_key_value_heads", "kv_heads"},
+                                 UsualName{"n_kv_heads", "kv_heads"},
                                  UsualName{"num_query_groups", "kv_heads"},
                                  UsualName{"head_dim", "head_size"},
                                  UsualName{"ffn", "ffn_hidden"},
+                                 UsualName{"d_ff", "ffn_hidden"},
                                  UsualName{"ffn_hidden_size", "ffn_hidden"},
                                  UsualName{"intermediate_size", "ffn_hidden"},
                                  UsualName{"vocab_size", "vocab"},

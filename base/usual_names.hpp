@@ -11,6 +11,7 @@ namespace stagecraft {
 struct UsualName {
   std::string_view word, key;
   std::string_view section = {};  // of `key`, for words that people write in another
+  std::string_view way = {};      // the hint, where the key alone does not say how
 };
 [[nodiscard]] std::span<const UsualName> usual_names();
 

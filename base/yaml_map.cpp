@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::size_t kMaxUnknownKeys = 100;  // reported of one mapping
 constexpr std::size_t kMaxPlaces = 4;         // in a hint
+constexpr std::size_t kMaxKeysListed = 40;    // in one that has no better to say
 
 // A value, its dotted path, and where mistakes in it are reported.
 struct Value {
@@ -149,6 +150,7 @@ bool ends_in(std::string_view path, std::string_view key) {
 std::string key_hint(const std::string& wrong, std::span<const std::string> known,
                      std::span<const std::string> elsewhere) {
   const UsualName usual = key_called(wrong).value_or(UsualName{wrong, wrong});
+  if (!usual.way.empty()) return std::string(usual.way);
   const std::string meant(usual.key);
   if (meant != wrong && std::ranges::find(known, meant) != known.end())
     return fmt::format("did you mean {}?", in_quotes(meant));
@@ -157,7 +159,7 @@ std::string key_hint(const std::string& wrong, std::span<const std::string> know
     if (ends_in(path, meant)) paths.push_back(in_quotes(path));
   if (!paths.empty() && paths.size() <= kMaxPlaces)
     return fmt::format("did you mean {}?", join(paths, " or "));
-  const std::string nearest = suggest(wrong, known);
+  const std::string nearest = suggest(wrong, known, kMaxKeysListed);
   if (usual.section.empty() || nearest.starts_with("did you mean")) return nearest;
   return fmt::format("did you mean {}?", in_quotes(joined_path(usual.section, meant)));
 }

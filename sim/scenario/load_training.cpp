@@ -24,7 +24,7 @@ constexpr int kLeastSteadyIterations = 3;
 constexpr int kSteadyIterations = 4;
 constexpr int kMostIterations = 1000;
 
-constexpr std::string_view kOptimizerNames[] = {"adam"};
+constexpr std::string_view kOptimizerNames[] = {"adam", "adamw"};  // the decay of AdamW costs nothing more
 
 int degree(YamlMap& map, std::string_view key) {
   return static_cast<int>(map.integer(key, {.min = 1, .max = kMaxDegree, .fallback = 1}));

@@ -6,6 +6,7 @@
 #include <system_error>
 
 #include "base/text.hpp"
+#include "sim/scenario/node_hint.hpp"
 
 namespace stagecraft {
 
@@ -15,8 +16,9 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t kListUpTo = 12;
 
-std::string hint_for(const std::string& name, const std::vector<std::string>& names) {
-  const std::string nearest = suggest(name, names, kListUpTo);
+std::string hint_for(const std::string& name, PresetKind kind, const std::vector<std::string>& names) {
+  std::string nearest = kind.folder == kNodePreset.folder ? node_hint(name, names) : std::string();
+  if (nearest.empty()) nearest = suggest(name, names, kListUpTo);
   if (nearest.starts_with("did you mean")) return nearest + " `stagecraft doctor` lists what is installed";
   return nearest.empty() ? "`stagecraft doctor` lists what is installed" : nearest;
 }
@@ -45,7 +47,7 @@ std::optional<fs::path> find_preset(YamlMap& map, std::string_view key, const st
   else
     map.error(key, "unknown-name",
               fmt::format("{} is not a known {}, nor a file", in_quotes(name), kind.noun),
-              hint_for(name, places.library.data().names(std::string(kind.folder))));
+              hint_for(name, kind, places.library.data().names(std::string(kind.folder))));
   return std::nullopt;
 }
 
@@ -74,7 +76,7 @@ std::optional<fs::path> find_scenario(const fs::path& word, Library& library, Di
   diagnostics.error({.code = "no-such-file",
                      .where = {.file = name},
                      .message = "no such file, nor an installed scenario",
-                     .hint = hint_for(name, names)});
+                     .hint = hint_for(name, kScenarioPreset, names)});
   return std::nullopt;
 }
 

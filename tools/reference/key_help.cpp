@@ -228,7 +228,8 @@ constexpr KeyHelp kScenarioHelp[] = {
             "of full recompute: layers in groups of `layers`, or the first `layers` of a stage"},
     KeyHelp{"training.recompute.layers", "layers of a group, or of a stage"},
     KeyHelp{"training.attention", "a fused kernel that keeps no scores, or products and softmax"},
-    KeyHelp{"training.optimizer", "Adam, with two moments and, beside 16-bit weights, their fp32 masters"},
+    KeyHelp{"training.optimizer",
+            "Adam, with two moments and, beside 16-bit weights, their fp32 masters; AdamW costs the same"},
     KeyHelp{"training.gradient_dtype", "of gradients that are accumulated and reduced",
             "`fp16` in fp16 training, else `fp32`"},
     KeyHelp{

@@ -232,6 +232,37 @@ TEST(Scenario, NamesTheOverrideThatIsWrong) {
                         "  hint: did you mean 'tensor'?"));
 }
 
+TEST(Scenario, NamesTheNodeLikeThatOfAnother) {
+  const auto said = [](const std::string& name) {
+    return load("gpt3-175b-1024xA100.yaml", {"cluster.node=" + name}).messages;
+  };
+  EXPECT_THAT(said("dgx-h800"), HasSubstr("hint: did you mean 'hgx-h800'?"));
+  EXPECT_THAT(said("dgx-a100-80g"), HasSubstr("hint: did you mean 'dgx-a100-80gb'?"));
+  EXPECT_THAT(said("ND_H100_v5"), HasSubstr("hint: did you mean 'dgx-h100' or 'h100-96gb-500w'?"));
+  EXPECT_THAT(said("p4d.24xlarge"), HasSubstr("hint: 'dgx-a100-40gb' is like it\n"));
+  EXPECT_THAT(said("p5.48xlarge"), HasSubstr("hint: 'dgx-h100' is like it\n"));
+  EXPECT_THAT(said("A3-megagpu-8g"), HasSubstr("hint: 'dgx-h100' is like it\n"));
+  EXPECT_THAT(said("a800"),
+              HasSubstr("hint: 'dgx-a100-80gb' is like it with cluster.node.nvlink: 200 GB/s\n"));
+}
+
+// Whoever looks for a key that there is not sees those that there are.
+TEST(Scenario, ListsTheKnownKeysOfAModelBesideAnother) {
+  EXPECT_THAT(load("gpt3-175b-1024xA100.yaml", {"model.rope_theta=10000"}).messages,
+              HasSubstr("model.rope_theta: is not a known key\n  hint: one of name, family, layers, "));
+  EXPECT_THAT(load("gpt3-175b-1024xA100.yaml", {"model.n_layer=10"}).messages,
+              HasSubstr("hint: did you mean 'layers'?"));
+}
+
+TEST(Scenario, SaysHowStepsOfAccumulationAreGiven) {
+  EXPECT_THAT(load("gpt3-175b-1024xA100.yaml", {"training.gradient_accumulation_steps=8"}).messages,
+              HasSubstr("hint: set training.global_batch_size = micro_batch_size × steps × data\n"));
+}
+
+TEST(Scenario, TakesAdamwForAdam) {
+  EXPECT_TRUE(load("gpt3-175b-1024xA100.yaml", {"training.optimizer=adamw"}).scenario);
+}
+
 // Nobody knows how many ranks a cluster has that is wrong: its degrees are checked against it when it is right.
 TEST(Scenario, AMistakeInTheClusterIsNoneOfItsDegrees) {
   for (const char* wrong : {"cluster.node=h100", "cluster.nodez=8", "cluster.nodes=0"}) {

@@ -464,7 +464,7 @@ TEST(EnumeratePlans, BlamesNoDegreeThatVaries) {
   yaml.replace(yaml.find("global_batch_size: 16"), 21, "global_batch_size: 12");
   EXPECT_EQ(mistakes_of(yaml, {.vary = {"training.optimizer=sgd"}}),
             "--vary training.optimizer=sgd: error: training.optimizer: 'sgd' is not known here\n"
-            "  hint: only adam\n");
+            "  hint: one of adam, adamw\n");
 }
 
 TEST(EnumeratePlans, TriesMappingsBesideWords) {
