@@ -39,6 +39,13 @@ void append_escaped(std::string& out, char c) {
     out += c;
 }
 
+// Ends of lines to readers of text that go by Unicode: a document stays on one line for them too.
+std::string_view escaped_line_end(std::string_view character) {
+  if (character == "\u0085") return "\\u0085";
+  if (character == "\u2028") return "\\u2028";
+  return character == "\u2029" ? "\\u2029" : character;
+}
+
 void append_quoted(std::string& out, std::string_view text) {
   out += '"';
   while (!text.empty()) {
@@ -48,7 +55,7 @@ void append_quoted(std::string& out, std::string_view text) {
     else if (length == 1)
       append_escaped(out, text.front());
     else
-      out += text.substr(0, length);
+      out += escaped_line_end(text.substr(0, length));
     text.remove_prefix(length == 0 ? 1 : length);
   }
   out += '"';

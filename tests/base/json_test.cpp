@@ -55,6 +55,11 @@ TEST(JsonWriter, EscapesWhatJsonDemands) {
   EXPECT_EQ(written("µs"), "\"µs\"");
 }
 
+TEST(JsonWriter, EscapesEveryEndOfALine) {
+  EXPECT_EQ(written("a\u2028b\u2029c\xc2\x85"), R"("a\u2028b\u2029c\u0085")");
+  EXPECT_EQ(written("\u2027\u202a"), "\"\u2027\u202a\"");
+}
+
 TEST(JsonWriter, ReplacesBytesThatAreNoText) {
   EXPECT_EQ(written("a\xff"
                     "b"),
