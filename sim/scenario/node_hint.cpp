@@ -15,14 +15,12 @@ namespace {
 // What clouds and others call nodes like ours, in lower case.
 struct OtherName {
   std::string_view part, node;
-  std::string_view but = {};  // how it differs
 };
-//   source  instance types of Amazon EC2 (P3, P4, P5), Google Cloud (A2, A3, A4) and Azure (ND A100 v4); A800: its
-//           datasheet.
+//   source  instance types of Amazon EC2 (P3, P4, P5), Google Cloud (A2, A3, A4) and Azure (ND A100 v4)
 constexpr OtherName kOtherNames[] = {{"p3dn.24xlarge", "dgx-1v"},
-                                     {"p4d.24xlarge", "dgx-a100-40gb"},
-                                     {"p4de.24xlarge", "dgx-a100-80gb"},
-                                     {"p5.48xlarge", "dgx-h100"},
+                                     {"p4d.24xlarge", "p4d"},
+                                     {"p4de.24xlarge", "p4de"},
+                                     {"p5.48xlarge", "p5"},
                                      {"p5e.48xlarge", "dgx-h200"},
                                      {"p5en.48xlarge", "dgx-h200"},
                                      {"a2-highgpu-8g", "dgx-a100-40gb"},
@@ -33,8 +31,7 @@ constexpr OtherName kOtherNames[] = {{"p3dn.24xlarge", "dgx-1v"},
                                      {"a4-highgpu-8g", "dgx-b200"},
                                      {"nd96asr", "dgx-a100-40gb"},
                                      {"nd96amsr", "dgx-a100-80gb"},
-                                     {"v100", "dgx-1v"},
-                                     {"a800", "dgx-a100-80gb", " with cluster.node.nvlink: 200 GB/s"}};
+                                     {"v100", "dgx-1v"}};
 
 // "h100", "gb200": a letter or two and three digits.
 bool is_gpu(std::string_view word) {
@@ -65,8 +62,7 @@ std::string node_hint(const std::string& name, const std::vector<std::string>& n
   const std::string said = in_lower_case(name);
   const auto* const called = std::ranges::find_if(
       kOtherNames, [&](const OtherName& other) { return said.find(other.part) != std::string::npos; });
-  if (called != std::end(kOtherNames))
-    return fmt::format("{} is like it{}", in_quotes(called->node), called->but);
+  if (called != std::end(kOtherNames)) return in_quotes(called->node) + " is like it";
   std::vector<std::string> alike = of_its_gpu(said, names);
   const std::string nearest = suggest(name, alike, 0);
   if (alike.empty() || !nearest.empty()) return nearest;

@@ -19,10 +19,10 @@ using namespace testing_topology;
 
 constexpr std::array kNodes = {"dgx-a100-40gb", "dgx-a100-80gb", "dgx-h100", "dgx-h200", "dgx-b200",
                                "p4d",           "p4de",          "p5",       "hgx-a800", "hgx-h800"};
-constexpr std::array kFabrics = {"hdr-fat-tree",       "hdr-rail-optimized", "ndr-fat-tree",
-                                 "ndr-rail-optimized", "single-switch",      "vtrain-hdr",
-                                 "zero-bubble-roce",   "jean-zay-omni-path", "llama3-roce",
-                                 "quad-nic-fat-tree",  "efa-p4d"};
+constexpr std::array kFabrics = {
+    "hdr-fat-tree",  "hdr-rail-optimized", "ndr-fat-tree",     "ndr-rail-optimized",
+    "single-switch", "vtrain-hdr",         "zero-bubble-roce", "jean-zay-omni-path",
+    "llama3-roce",   "quad-nic-fat-tree",  "efa-p4d",          "efa-p5"};
 
 template <class Spec>
 Spec preset(const std::string& folder, const std::string& name, Spec (*load)(YamlMap&)) {
