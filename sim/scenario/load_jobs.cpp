@@ -12,6 +12,7 @@
 
 #include "base/text.hpp"
 #include "sim/scenario/load_network.hpp"
+#include "sim/scenario/scenario_tree.hpp"
 
 namespace stagecraft {
 namespace {
@@ -166,7 +167,8 @@ std::optional<Scenario> JobsReader::read_scenario_of(YamlMap& map, const std::st
                              .message = "faults are of the job that is measured, and this is another one",
                              .hint = "say them in the scenario that places it"});
   if (!watch.clean()) return std::nullopt;
-  return read_scenario(*root, path.string(), path.parent_path(), places_.library, map.diagnostics());
+  return read_scenario({.root = *root, .source = path.string(), .folder = path.parent_path()},
+                       places_.library, map.diagnostics());
 }
 
 void JobsReader::check_job(YamlMap& map, const OtherJob& job) {

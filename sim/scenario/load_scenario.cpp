@@ -364,11 +364,6 @@ std::optional<Scenario> read_scenario(const ScenarioTree& tree, Library& library
   return Reader(tree, library, diagnostics).read();
 }
 
-std::optional<Scenario> read_scenario(const YamlNode& root, const std::string& source, const fs::path& folder,
-                                      Library& library, Diagnostics& diagnostics) {
-  return read_scenario({.root = root, .source = source, .folder = folder}, library, diagnostics);
-}
-
 std::optional<Scenario> load_scenario(const fs::path& file, std::span<const std::string> overrides,
                                       Library& library, Diagnostics& diagnostics) {
   const ErrorWatch watch(diagnostics);
@@ -382,7 +377,7 @@ std::optional<Scenario> load_scenario(const fs::path& file, std::span<const std:
 std::optional<Scenario> read_scenario(const YamlNode& root, const std::string& source, const fs::path& folder,
                                       const DataDirectory& data, Diagnostics& diagnostics) {
   Library library(data);
-  return read_scenario(root, source, folder, library, diagnostics);
+  return read_scenario({.root = root, .source = source, .folder = folder}, library, diagnostics);
 }
 
 std::optional<Scenario> load_scenario(const fs::path& file, std::span<const std::string> overrides,

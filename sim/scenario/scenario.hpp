@@ -153,9 +153,6 @@ class Library;
 [[nodiscard]] std::optional<Scenario> load_scenario(const std::filesystem::path& file,
                                                     std::span<const std::string> overrides, Library& library,
                                                     Diagnostics& diagnostics);
-[[nodiscard]] std::optional<Scenario> read_scenario(const YamlNode& root, const std::string& source,
-                                                    const std::filesystem::path& folder, Library& library,
-                                                    Diagnostics& diagnostics);
 
 // Every key with its value, defaults included; loading it gives an equal scenario (but for origins,
 // assumed inputs and warnings).

@@ -131,12 +131,12 @@ void survey_scenario(const fs::path& file, Library& library, Merge& merge) {
   KeySurvey scenario_keys(file.string()), search_keys(file.string());
   Diagnostics diagnostics;
   diagnostics.survey_keys(&scenario_keys);
-  auto tree = load_yaml_file(file, diagnostics);
+  const auto tree = load_tree(file, library, diagnostics);
   diagnostics.throw_if_errors();
-  (void)read_scenario(*tree, file.string(), file.parent_path(), library, diagnostics);
+  (void)read_scenario(*tree, library, diagnostics);
   diagnostics.throw_if_errors();
   merge.add(scenario_keys);
-  const YamlNode* section = tree->find("search");
+  const YamlNode* section = tree->root.find("search");
   if (section == nullptr) return;
   search_keys.ask("", "search");
   diagnostics.survey_keys(&search_keys);

@@ -9,6 +9,7 @@
 #include "calibrate/samples/statistics.hpp"
 #include "sim/accuracy/compute_split.hpp"
 #include "sim/op_families.hpp"
+#include "sim/scenario/scenario_tree.hpp"
 #include "sim/schedule/schedule.hpp"
 #include "sim/simulate.hpp"
 
@@ -180,9 +181,9 @@ std::vector<LoadedRow> load_rows(const PublishedSet& set, Library& library,
     LoadedRow& out = loaded.emplace_back(LoadedRow{.row = &row, .scenario = {}, .refused = row.skip});
     if (!row.skip.empty()) continue;
     Diagnostics diagnostics;
-    YamlNode tree = row.scenario;
-    for (const std::string& change : overrides) apply_override(tree, change, diagnostics);
-    out.scenario = read_scenario(tree, row.id, set.folder, library, diagnostics);
+    ScenarioTree tree{.root = row.scenario, .source = row.id, .folder = set.folder};
+    for (const std::string& change : overrides) apply_override(tree.root, change, diagnostics);
+    out.scenario = read_scenario(tree, library, diagnostics);
     const auto prepared = out.scenario ? prepare(*out.scenario, diagnostics) : std::nullopt;
     if (!prepared) {
       out.refused = refusal_of(diagnostics);

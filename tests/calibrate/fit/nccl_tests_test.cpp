@@ -186,7 +186,12 @@ TEST(NcclTests, TimesThatDoNotFollowTheFormulaAreSaidNotTo) {
 }
 
 NcclRun made_run(int nodes, std::vector<NcclRow> rows) {
-  return {.kind = CollectiveKind::kAllReduce, .ranks = 8, .nodes = nodes, .rows = std::move(rows)};
+  NcclRun run;
+  run.kind = CollectiveKind::kAllReduce;
+  run.ranks = 8;
+  run.nodes = nodes;
+  run.rows = std::move(rows);
+  return run;
 }
 
 TEST(NcclTests, OfFewSizesTheTimesAreKept) {

@@ -10,6 +10,7 @@
 
 #include "base/hash.hpp"
 #include "sim/scenario/library.hpp"
+#include "sim/scenario/scenario_tree.hpp"
 #include "sim/schedule/csv.hpp"
 #include "sim/schedule/schedule.hpp"
 #include "tests/sim/repository_files.hpp"
@@ -41,7 +42,8 @@ class ScenarioHash : public testing::Test {
     const auto root = parse_yaml(text, "s.yaml", diagnostics);
     Library library(repository_files().data());
     std::optional<Scenario> scenario;
-    if (root) scenario = read_scenario(*root, "s.yaml", folder_, library, diagnostics);
+    if (root)
+      scenario = read_scenario({.root = *root, .source = "s.yaml", .folder = folder_}, library, diagnostics);
     for (const Diagnostic& diagnostic : diagnostics.sorted())
       EXPECT_NE(diagnostic.severity, Severity::kError) << render(diagnostic);
     return scenario.value();

@@ -507,7 +507,8 @@ TEST(EnumeratePlans, FillsScenariosAsTheLoaderWould) {
     Diagnostics diagnostics;
     const auto root = parse_yaml(to_yaml(filled), "again.yaml", diagnostics);
     ASSERT_TRUE(root.has_value());
-    const auto loaded = read_scenario(*root, "again.yaml", ".", library, diagnostics);
+    const auto loaded =
+        read_scenario({.root = *root, .source = "again.yaml", .folder = "."}, library, diagnostics);
     ASSERT_TRUE(loaded.has_value()) << i;
     EXPECT_EQ(to_yaml(*loaded), to_yaml(filled)) << i;
     EXPECT_EQ(loaded->options, filled.options) << i;
