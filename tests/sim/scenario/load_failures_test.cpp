@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "sim/scenario/scenario.hpp"
+#include "sim/scenario/scenario_tree.hpp"
 #include "tests/sim/repository_files.hpp"
 
 namespace stagecraft {
@@ -41,8 +42,8 @@ Result read(const std::string& text, std::vector<std::string> overrides = {}) {
   for (const std::string& assignment : overrides) apply_override(*root, assignment, diagnostics);
   Result result;
   if (root)
-    result.scenario =
-        read_scenario(*root, "some/s.yaml", kRoot / "scenarios", repository_files(), diagnostics);
+    result.scenario = read_scenario({.root = *root, .source = "some/s.yaml", .folder = kRoot / "scenarios"},
+                                    repository_files(), diagnostics);
   for (const Diagnostic& diagnostic : diagnostics.sorted()) result.messages += render(diagnostic) + "\n";
   return result;
 }

@@ -41,7 +41,7 @@ Result read(const std::string& text, const std::vector<std::string>& overrides =
   if (root) {
     ScenarioTree tree{.root = *root, .source = "some/s.yaml", .folder = kRoot / "scenarios"};
     apply_overrides(tree, overrides, repository_files(), diagnostics);
-    result.scenario = read_scenario(tree.root, tree.source, tree.folder, repository_files(), diagnostics);
+    result.scenario = read_scenario(tree, repository_files(), diagnostics);
   }
   result.messages = text_of(diagnostics.sorted());
   return result;

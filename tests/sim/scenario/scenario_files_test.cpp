@@ -6,6 +6,7 @@
 
 #include "sim/plan/parallel_plan.hpp"
 #include "sim/scenario/scenario.hpp"
+#include "sim/scenario/scenario_tree.hpp"
 #include "sim/schedule/schedule.hpp"
 #include "tests/sim/repository_files.hpp"
 
@@ -67,7 +68,8 @@ TEST_P(ShippedScenario, ReadsBackEqualFromItsYaml) {
   const std::string text = to_yaml(*first);
   const auto root = parse_yaml(text, "printed", diagnostics);
   ASSERT_TRUE(root) << messages(diagnostics) << text;
-  const auto second = read_scenario(*root, "printed", kRoot / "scenarios", repository_files(), diagnostics);
+  const auto second = read_scenario({.root = *root, .source = "printed", .folder = kRoot / "scenarios"},
+                                    repository_files(), diagnostics);
   ASSERT_TRUE(second) << messages(diagnostics) << text;
   EXPECT_EQ(first->name, second->name);
   EXPECT_EQ(first->model, second->model);

@@ -11,6 +11,7 @@
 #include <tuple>
 #include <vector>
 
+#include "sim/scenario/scenario_tree.hpp"
 #include "sim/simulate.hpp"
 #include "tests/sim/repository_files.hpp"
 #include "tests/sim/search/spaces.hpp"
@@ -145,7 +146,8 @@ TEST_P(EverySpace, SaysOfAPlanWhatSimulateSays) {
     EXPECT_EQ(report.memory.heaviest().stage, plan.memory.rank);
     Diagnostics diagnostics;
     const auto root = parse_yaml(to_yaml(scenario), "best.yaml", diagnostics);
-    const auto again = read_scenario(root.value(), "best.yaml", ".", repository_files(), diagnostics);
+    const auto again = read_scenario({.root = root.value(), .source = "best.yaml", .folder = "."},
+                                     repository_files(), diagnostics);
     EXPECT_EQ(simulate(again.value()).timeline_hash, report.timeline_hash);
   }
 }

@@ -3,6 +3,7 @@
 #include <numeric>
 
 #include "base/check.hpp"
+#include "sim/scenario/scenario_tree.hpp"
 #include "tests/sim/repository_files.hpp"
 
 namespace stagecraft {
@@ -16,8 +17,8 @@ Scenario scenario_of(const std::string& yaml) {
   Diagnostics diagnostics;
   std::optional<Scenario> scenario;
   if (const auto root = parse_yaml(yaml, "s.yaml", diagnostics))
-    scenario =
-        read_scenario(*root, "s.yaml", repository().root / "scenarios", repository_files(), diagnostics);
+    scenario = read_scenario({.root = *root, .source = "s.yaml", .folder = repository().root / "scenarios"},
+                             repository_files(), diagnostics);
   diagnostics.throw_if_errors();
   SC_CHECK(scenario.has_value(), "a refusal gives its reason");
   return *std::move(scenario);

@@ -32,7 +32,8 @@ std::vector<Row> scored(const std::string& name, const std::string& prefix) {
     const bool timed = row.iteration_seconds || row.tokens_per_s_per_gpu;
     if (!row.id.starts_with(prefix) || !row.skip.empty() || !timed) continue;
     Diagnostics diagnostics;
-    const auto scenario = read_scenario(row.scenario, row.id, {}, repository_files(), diagnostics);
+    const auto scenario = read_scenario({.root = row.scenario, .source = row.id, .folder = {}},
+                                        repository_files(), diagnostics);
     diagnostics.throw_if_errors();
     const Report report = simulate(*scenario);
     const double measured = row.iteration_seconds.value_or(
