@@ -186,11 +186,12 @@ class MatrixImporter {
       : matrix_(matrix), file_(std::move(file)), request_(request), diagnostics_(diagnostics) {}
 
   Fragment import() {
-    const std::size_t nics = matrix_.devices.size() - matrix_.gpus;
+    const auto gpus = static_cast<std::int64_t>(matrix_.gpus);
+    const std::int64_t nics = std::ssize(matrix_.devices) - gpus;
     facts_.notes.head.push_back(fmt::format("From {}: a machine as `nvidia-smi topo -m` sees it: {}, {}",
-                                            file_, counted(matrix_.gpus, "GPU"), counted(nics, "NIC")));
+                                            file_, counted(gpus, "GPU"), counted(nics, "NIC")));
     for (std::size_t gpu = 0; gpu < matrix_.gpus; ++gpu) facts_.notes.head.push_back(near(gpu));
-    facts_.gpus = {.value = static_cast<std::int64_t>(matrix_.gpus),
+    facts_.gpus = {.value = gpus,
                    .comment = "columns GPU0 to GPU" + std::to_string(matrix_.gpus - 1),
                    .where = matrix_.where};
     device();
