@@ -65,11 +65,12 @@ void check_sequence(const TransformerSpec& model, const PlanRequest& request, co
   const std::string ranks = spec.context == 1
                                 ? fmt::format("tensor {}", spec.tensor)
                                 : fmt::format("context {} × tensor {}", spec.context, spec.tensor);
-  report.error(report.written("training.sequence_length", "parallelism.sequence_parallel"), "not-divisible",
+  const std::string said_by = report.written("parallelism.sequence_parallel", "parallelism.tensor");
+  report.error(report.written("training.sequence_length", said_by.c_str()), "not-divisible",
                fmt::format("{} tokens do not split over {}, as sequence_parallel asks", length, ranks),
-               near.empty()
-                   ? "or set parallelism.sequence_parallel: false"
-                   : fmt::format("{} would; or set parallelism.sequence_parallel: false", any_of(near)));
+               (near.empty() ? "" : any_of(near) + " would; or ") +
+                   (model.experts ? "set parallelism.tensor: 1: experts need sequence_parallel"
+                                  : "set parallelism.sequence_parallel: false"));
 }
 
 // All-to-all turns a part of the tokens with all heads of a rank into all tokens with a part of its heads.
