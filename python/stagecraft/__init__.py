@@ -61,7 +61,7 @@ def _plain(value):
     raise TypeError(f"{type(value).__name__} is nothing that a scenario holds")
 
 
-_WORDS = _re.compile(r"(?!(?:[+-]?[.\d]+(?:e[+-]?\d+)?|true|false|null)$)[\w./][\w./+-]*(?: [\w./+-]+)*", _re.ASCII | _re.IGNORECASE)
+_WORDS = _re.compile(r"(?!(?:[+-]?[.\d_]+(?:e[+-]?\d+)?|true|false|null)$)[\w./][\w./+-]*(?: [\w./+-]+)*", _re.ASCII | _re.IGNORECASE)
 
 
 def _yaml(value):

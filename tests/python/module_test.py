@@ -139,7 +139,7 @@ class Scenarios(unittest.TestCase):
                 self.assertEqual(text, stagecraft.simulate(ABSTRACT, set={"name": text})["name"])
                 (row,) = stagecraft.compare(ABSTRACT, vary={"name": [text]})
                 self.assertEqual(text, row["name"])
-        for text in ("4", "true", "null"):  # as in a mapping
+        for text in ("4", "1_0", "true", "null"):  # as in a mapping
             with self.assertRaisesRegex(stagecraft.ScenarioError, f"found the text '{text}'"):
                 stagecraft.simulate(ABSTRACT, set={"parallelism.pipeline": text})
 
