@@ -317,7 +317,7 @@ std::vector<Diagnostic> missing_for_a_fit(const NcclRun& run) {
                      .message = fmt::format("{}, and {} are needed to fit latency, bandwidth and root",
                                             counted(std::ssize(points), "size"), kMinCollectivePoints),
                      .hint = "measure from 1 KiB to 1 GiB (-b 1K -e 1G -f 2)"});
-  if (!shows_bus(points))
+  if (points.size() > 1 && !shows_bus(points))
     missing.warning({.code = "no-bandwidth",
                      .message =
                          "no size takes much longer than the smallest: launches are what was timed, and "

@@ -208,6 +208,14 @@ TEST(NcclTests, OfFewSizesTheTimesAreKept) {
               Not(HasSubstr("collective_points:")));  // as of every fit
 }
 
+// One time of 10 ms is no launch.
+TEST(NcclTests, OneSizeSaysNothingOfLaunches) {
+  const std::vector<Diagnostic> missing =
+      missing_for_a_fit(made_run(2, {{.bytes = 1 << 30, .seconds = 10e-3}}));
+  ASSERT_EQ(missing.size(), 1u);
+  EXPECT_EQ(missing[0].code, "too-few-sizes");
+}
+
 TEST(NcclTests, OfLaunchesAloneNoBandwidthIsFitted) {
   std::vector<NcclRow> rows;
   for (double bytes = 8; bytes <= 65536; bytes *= 2)
