@@ -241,6 +241,8 @@ TEST(Scenario, NamesTheNodeLikeThatOfAnother) {
   EXPECT_THAT(said("ND_H100_v5"), HasSubstr("hint: did you mean 'dgx-h100' or 'h100-96gb-500w'?"));
   EXPECT_THAT(said("p4d.24xlarge"), HasSubstr("hint: 'p4d' is like it\n"));
   EXPECT_THAT(said("p5.48xlarge"), HasSubstr("hint: 'p5' is like it\n"));
+  EXPECT_THAT(said("p5e"), HasSubstr("hint: 'dgx-h200' is like it\n"));
+  EXPECT_THAT(said("ml.p5en.48xlarge"), HasSubstr("hint: 'dgx-h200' is like it\n"));
   EXPECT_THAT(said("A3-megagpu-8g"), HasSubstr("hint: 'dgx-h100' is like it\n"));
   EXPECT_THAT(said("a800"), HasSubstr("hint: did you mean 'hgx-a800'?"));
 }
