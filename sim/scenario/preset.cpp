@@ -30,6 +30,11 @@ bool is_path(const std::string& name) {
          name.ends_with(".json");
 }
 
+std::string stem_of(const std::string& word) {
+  const fs::path last = fs::path(word).filename();
+  return (is_path(last.string()) ? last.stem() : last).string();
+}
+
 std::optional<fs::path> preset_path(const std::string& name, PresetKind kind, const PresetPlaces& places) {
   if (name.empty() || name.find('\0') != std::string::npos) return std::nullopt;
   const fs::path file =

@@ -29,6 +29,9 @@ inline constexpr PresetKind kProfilePreset{"profile", "calibrate/profiles"};
 
 // Is the text a path of a file, and no name?
 [[nodiscard]] bool is_path(const std::string& name);
+// A file without its folder and ending, or an installed name without its folder: a dot in "sc21-1.7b-32xA100"
+// begins no ending.
+[[nodiscard]] std::string stem_of(const std::string& word);
 
 // Search places of names and paths.
 struct PresetPlaces {

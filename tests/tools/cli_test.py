@@ -1423,6 +1423,10 @@ class Answers(Case):
         self.assert_refused(near)
         self.assertIn("gpt3-175b-1024xA10: error: no such file, nor an installed scenario\n"
                       "  hint: did you mean 'gpt3-175b-1024xA100'?", near.stderr)
+        rows = stagecraft("compare", "sc21-1.7b-32xA100", "sc21-7.5b-128xA100", cwd=self.folder).stdout.splitlines()
+        self.assertEqual(["sc21-1.7b-32xA100", "sc21-7.5b-128xA100"], [row.split()[0] for row in rows[1:3]])
+        self.write("gpt-1.5b", STAGES)
+        self.assertEqual("gpt-1.5b", stagecraft("run", "gpt-1.5b", cwd=self.folder).stdout.splitlines()[0])
         self.write("gpt3-175b-1024xA100", STAGES)
         own = stagecraft("check", "gpt3-175b-1024xA100", cwd=self.folder)
         self.assertTrue(own.stdout.startswith("gpt3-175b-1024xA100: ok: 4 GPUs"), own.stdout)

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <filesystem>
 #include <utility>
 
 #include "base/text.hpp"
+#include "sim/scenario/preset.hpp"
 #include "sim/view/goodput_page.hpp"
 #include "sim/view/run_view.hpp"
 #include "sim/view/sweep_page.hpp"
@@ -48,10 +48,6 @@ void write(const Arguments& arguments, const std::string& page) {
 std::string refusal_of(const std::vector<Diagnostic>& diagnostics) {
   const Diagnostic* error = first_error(diagnostics);
   return error == nullptr ? "cannot run" : one_line(*error);
-}
-
-std::string stem_of(const std::string& file) {
-  return std::filesystem::path(file).stem().string();
 }
 
 // "4 stages, 8 micro-batches by schedule": what a page of variants is about. One that did not load has the

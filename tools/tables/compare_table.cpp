@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <filesystem>
 #include <functional>
 #include <iterator>
 #include <set>
@@ -15,6 +14,7 @@
 #include "base/check.hpp"
 #include "base/text.hpp"
 #include "base/yaml.hpp"
+#include "sim/scenario/preset.hpp"
 
 namespace stagecraft {
 namespace {
@@ -59,7 +59,7 @@ std::vector<std::string> file_names(const std::vector<Variant>& variants) {
   std::set<std::string> files, stems;
   std::vector<std::string> names;
   for (const Variant& variant : variants) {
-    const std::string stem = std::filesystem::path(variant.file).stem().string();
+    const std::string stem = stem_of(variant.file);
     files.insert(variant.file);
     stems.insert(stem);
     names.push_back(stem);
