@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <iterator>
 #include <string_view>
 
 #include "base/text.hpp"
+#include "formats/input_text.hpp"
 
 namespace stagecraft {
 namespace {
@@ -50,15 +50,10 @@ std::vector<std::string> of_its_gpu(std::string name, const std::vector<std::str
   return found;
 }
 
-std::string in_lower_case(std::string text) {
-  for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return text;
-}
-
 }  // namespace
 
 std::string node_hint(const std::string& name, const std::vector<std::string>& names) {
-  const std::string said = in_lower_case(name);
+  const std::string said = lower_case(name);
   const auto* const called = std::ranges::find_if(
       kOtherNames, [&](const OtherName& other) { return said.find(other.part) != std::string::npos; });
   if (called != std::end(kOtherNames)) return in_quotes(called->node) + " is like it";
