@@ -59,6 +59,7 @@ void check_sequence(const TransformerSpec& model, const PlanRequest& request, co
     return;
   }
   if (!spec.sequence_parallel || length / spec.context % spec.tensor == 0) return;
+  if (!tensor_divides(model, spec.tensor)) return;
   if (!report.knows({"parallelism.sequence_parallel", "parallelism.tensor"})) return;
   const auto near = nearest_legal(
       length, last, [&](std::int64_t s) { return s % pieces == 0 && s / spec.context % spec.tensor == 0; });

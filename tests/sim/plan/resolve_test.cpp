@@ -171,7 +171,7 @@ TEST(Resolve, NamesTheKeyThatMakesTooManyStages) {
 
 TEST(Resolve, ReportsEveryIndependentMistakeAtOnce) {
   Case c;
-  c.parallelism = {.tensor = 3, .pipeline = 5, .data = 7};
+  c.parallelism = {.tensor = 3, .pipeline = 5, .data = 7, .sequence_parallel = true};  // 16 over 3 follows
   c.training = {.global_batch_size = 10, .micro_batch_size = 1, .sequence_length = 16};
   std::vector<std::string> paths;
   for (const Diagnostic& error : outcome_of(c).errors) paths.push_back(error.path);
