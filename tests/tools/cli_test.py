@@ -630,6 +630,7 @@ class Answers(Case):
                              "--force", cwd=self.folder)
             self.assertEqual(WRONG_INPUT, ran.returncode)
             page = (self.folder / "page.html").read_text(encoding="utf-8")
+            self.assertIn(f"<title>{', '.join(dict.fromkeys(names))} by failures.repeats · Stagecraft", page)
             self.assertIn(json.dumps([f"{word}, 2" for word in words], separators=(",", ":")), page)
             for word in words:
                 self.assertIn(f"{word}, x: failures.repeats: ", page)

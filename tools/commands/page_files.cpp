@@ -50,16 +50,15 @@ std::string refusal_of(const std::vector<Diagnostic>& diagnostics) {
   return error == nullptr ? "cannot run" : one_line(*error);
 }
 
-// "4 stages, 8 micro-batches by schedule": what a page of variants is about. One that did not load has the
-// name of its file.
+// "4 stages, 8 micro-batches by schedule": what a page of variants is about. Where none loaded, the first file
+// gives the name.
 template <class AnyComparison>
 std::string title_of(const AnyComparison& comparison) {
   std::vector<std::string> names;
-  for (std::size_t i = 0; i < comparison.variants.size(); ++i) {
-    const auto& outcome = comparison.outcomes[i];
-    std::string name = outcome.scenario ? outcome.scenario->name : stem_of(comparison.variants[i].file);
-    if (names.empty() || names.back() != name) names.push_back(std::move(name));
-  }
+  for (const auto& outcome : comparison.outcomes)
+    if (outcome.scenario && (names.empty() || names.back() != outcome.scenario->name))
+      names.push_back(outcome.scenario->name);
+  if (names.empty()) names.push_back(stem_of(comparison.variants.front().file));
   constexpr std::size_t kNamed = 4;
   if (names.size() > kNamed) names.resize(kNamed), names.push_back("…");
   return join(names, ", ") + (comparison.paths.empty() ? "" : " by " + join(comparison.paths, " and "));
