@@ -55,7 +55,7 @@ class Reader {
   void read_machine();
   void read_jobs();
   void settle_sequence_parallel();
-  void assume_sequence_length(std::int64_t most);
+  void assume_sequence_length(YamlMap& training, std::int64_t most);
   void check_sequence_length();
   void check_with_mistakes();
   [[nodiscard]] std::vector<Diagnostic> mistakes() const;
@@ -150,21 +150,17 @@ void Reader::settle_sequence_parallel() {
 
 // The longest that the model is made for; where it does not say, what most of its family were trained with.
 //   source  Brown et al. (arXiv 2005.14165), section 2.1; the code of Touvron et al. (arXiv 2302.13971).
-void Reader::assume_sequence_length(std::int64_t most) {
+void Reader::assume_sequence_length(YamlMap& training, std::int64_t most) {
   constexpr std::int64_t kUsual = 2048;
   scenario_.training.sequence_length = most > 0 ? most : kUsual;
   if (most > 0 && !is_hf_model(*root_)) return;
-  scenario_.warnings.push_back(
-      {.severity = Severity::kWarning,
-       .code = "assumed",
-       .where = root_->where_of("model"),
-       .path = "training.sequence_length",
-       .message =
-           most > 0 ? fmt::format("is not given: {} tokens, the longest that the model's file allows", most)
-                    : fmt::format("is not given, nor is model.max_sequence_length: {} tokens, as of GPT and "
-                                  "the first Llamas",
-                                  kUsual),
-       .hint = "give the length that the job trains with"});
+  training.warning("sequence_length", "assumed",
+                   most > 0
+                       ? fmt::format("is not given: {} tokens, the longest that the model's file allows", most)
+                       : fmt::format("is not given, nor is model.max_sequence_length: {} tokens, as of GPT and "
+                                     "the first Llamas",
+                                     kUsual),
+                   "give the length that the job trains with");
 }
 
 // Fills in the defaults, and says when the sequence is longer than the model was made for. Learned positions
@@ -177,7 +173,7 @@ void Reader::check_sequence_length() {
   const YamlNode* section = root_->get("training");
   if (section != nullptr && section->kind != YamlNode::Kind::kMap) return;  // already reported
   YamlMap training = root_->map("training");
-  if (!training.has("sequence_length")) assume_sequence_length(most);
+  if (!training.has("sequence_length")) assume_sequence_length(training, most);
   if (most == 0 && model->position == Position::kLearned) model->max_sequence_length = length;
   if (most == 0 || length <= most) return;
   std::string message =

@@ -957,6 +957,8 @@ class Answers(Case):
         checked = stagecraft("check", "names-json.yaml", cwd=self.folder)
         self.assertEqual(DONE, checked.returncode)
         self.assertIn(length, checked.stderr)
+        compared = stagecraft("compare", "names-json.yaml", "--vary", "training.micro_batch_size=1,2", cwd=self.folder)
+        self.assertEqual(1, compared.stderr.count(length), compared.stderr)
         result, = self.results(stagecraft("run", "names-json.yaml", "--set", "training.recompute=full", "--json", cwd=self.folder))
         self.assertIn(length, result["warnings"])
 

@@ -59,7 +59,8 @@ const std::string kSmallest =
 
 // One model under three names: a preset, a Hugging Face configuration, a file that a scenario may also be.
 TEST(Scenario, NamesAModelByAFileOfHuggingFace) {
-  const std::string rest = "cluster: {node: dgx-a100-80gb, nodes: 1}\ntraining: {global_batch_size: 8}\n";
+  const std::string rest =
+      "cluster: {node: dgx-a100-80gb, nodes: 1}\ntraining: {global_batch_size: 8, sequence_length: 8192}\n";
   const Result preset = read("stagecraft: 1\nmodel: llama-3-8b\n" + rest);
   const Result file = read("stagecraft: 1\nmodel: ../tests/data/hf_config/llama-3-8b.config.json\n" + rest);
   const Result fragment = read("stagecraft: 1\nmodel: ../tests/formats/hf_golden/llama-3-8b.yaml\n" + rest);
@@ -89,8 +90,9 @@ TEST(Scenario, SaysTheSequenceLengthThatItTakesFromAFileOfHuggingFace) {
   const Result taken = read(head + file + rest + "}\n");
   ASSERT_TRUE(taken.scenario) << taken.messages;
   EXPECT_EQ(text_of(taken.scenario->warnings),
-            "s.yaml:2:8: warning: training.sequence_length: is not given: 8192 tokens, the longest that "
+            "s.yaml:4:11: warning: training.sequence_length: is not given: 8192 tokens, the longest that "
             "the model's file allows\n  hint: give the length that the job trains with\n");
+  EXPECT_EQ(taken.messages, text_of(taken.scenario->warnings));  // of commands without a report as well
   EXPECT_TRUE(read(head + file + rest + ", sequence_length: 4096}\n").scenario->warnings.empty());
   EXPECT_TRUE(read(head + "llama-3-8b" + rest + "}\n").scenario->warnings.empty());
 }
