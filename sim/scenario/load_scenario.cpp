@@ -131,7 +131,10 @@ void Reader::read_jobs() {
   end_of_jobs_ = diagnostics_.items().size();
   if (!gpus_known) counted_.reset();
   if (scenario_.fabric) counted_ = scenario_.cluster;
-  if (placing.clean()) scenario_.faults = load_faults(*root_, scenario_);
+  if (placing.clean())
+    scenario_.faults = load_faults(*root_, scenario_);
+  else
+    (void)root_->get("faults");  // of nodes that are not known
   scenario_.assertions = load_assertions(*root_);
 }
 

@@ -249,6 +249,13 @@ TEST(Scenario, NamesTheNodeLikeThatOfAnother) {
   EXPECT_THAT(said("a800"), HasSubstr("hint: did you mean 'hgx-a800'?"));
 }
 
+// Which nodes fail is not known where the job's own are not.
+TEST(Scenario, KnowsFaultsBesideJobsThatCannotBePlaced) {
+  EXPECT_EQ(read(kSmallest + "network: {jobs: 3}\nfaults: [{at: 0 s, kind: dead-node, node: 0}]\n").messages,
+            "s.yaml:5:17: error: network.jobs: jobs share links, and a closed-form network has none\n"
+            "  hint: use mode: flow\n");
+}
+
 // Whoever looks for a key that there is not sees those that there are.
 TEST(Scenario, ListsTheKnownKeysOfAModelBesideAnother) {
   EXPECT_THAT(load("gpt3-175b-1024xA100.yaml", {"model.rope_theta=10000"}).messages,
