@@ -341,7 +341,7 @@ bool load_jobs(YamlMap& root, Scenario& scenario, const PresetPlaces& places) {
   } else if (root.get("cluster") == nullptr) {
     network.error(given, "contradiction", "there is no cluster to place a job on", "describe the cluster");
   } else if (scenario.cluster) {  // otherwise already reported
-    (void)load_mode(network, "mode");
+    if (root.diagnostics().survey() != nullptr) (void)load_mode(network, "mode");  // whose keys these are
     JobsReader(network, scenario, places).read();
   }
   return scenario.fabric.has_value();

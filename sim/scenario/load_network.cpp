@@ -95,7 +95,9 @@ NetworkSpec load_network(YamlMap& root, const ClusterSpec* cluster, Origins& ori
   }
   YamlMap map = root.map("network");
   if (!map.present()) return spec;
+  const ErrorWatch watch(map.diagnostics());
   spec.mode = load_mode(map, "mode");
+  if (!watch.clean()) spec.mode = NetworkMode::kFlow;  // which takes whatever else is said
   if (map.has("iterations")) {
     spec.iterations = static_cast<int>(map.integer("iterations", {.min = 1, .max = 1000}));
     if (!map.has("jobs"))
@@ -116,7 +118,7 @@ NetworkSpec load_network(YamlMap& root, const ClusterSpec* cluster, Origins& ori
     if (!spec.shared())
       map.error("background", "contradiction",
                 "background traffic shares links, and a closed-form network has none", "use mode: flow");
-    else if (cluster == nullptr)
+    else if (!root.has("cluster"))
       map.error("background", "contradiction", "background traffic needs a cluster, and there is none",
                 "leave it out, or describe the cluster");
   }

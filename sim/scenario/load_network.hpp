@@ -17,7 +17,7 @@
 
 namespace stagecraft {
 
-// `cluster` may be null; places are then not compared with it, and background traffic is refused.
+// `cluster` may be null, where it has a mistake as well; places are then not compared with it.
 [[nodiscard]] NetworkSpec load_network(YamlMap& root, const ClusterSpec* cluster, Origins& origins);
 
 // The word that says which keys of `network` count.

@@ -157,13 +157,13 @@ void Reader::assume_sequence_length(YamlMap& training, std::int64_t most) {
   constexpr std::int64_t kUsual = 2048;
   scenario_.training.sequence_length = most > 0 ? most : kUsual;
   if (most > 0 && !is_hf_model(*root_)) return;
-  training.warning("sequence_length", "assumed",
-                   most > 0
-                       ? fmt::format("is not given: {} tokens, the longest that the model's file allows", most)
-                       : fmt::format("is not given, nor is model.max_sequence_length: {} tokens, as of GPT and "
-                                     "the first Llamas",
-                                     kUsual),
-                   "give the length that the job trains with");
+  training.warning(
+      "sequence_length", "assumed",
+      most > 0 ? fmt::format("is not given: {} tokens, the longest that the model's file allows", most)
+               : fmt::format("is not given, nor is model.max_sequence_length: {} tokens, as of GPT and "
+                             "the first Llamas",
+                             kUsual),
+      "give the length that the job trains with");
 }
 
 // Fills in the defaults, and says when the sequence is longer than the model was made for. Learned positions

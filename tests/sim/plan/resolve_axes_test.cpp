@@ -80,11 +80,10 @@ TEST(ContextParallel, LeavesSequenceParallelTokensToSplit) {
   Case c;
   c.training.sequence_length = 12;
   c.parallelism = {.tensor = 4, .context = 2, .sequence_parallel = true};  // 12 / 2 = 6 tokens over 4
-  EXPECT_EQ(
-      message_of(c),
-      "case.yaml: error: parallelism.tensor: 12 tokens do not split over context 2 × tensor 4, as "
-      "sequence_parallel asks\n"
-      "  hint: 8 or 16 would; or set parallelism.sequence_parallel: false");
+  EXPECT_EQ(message_of(c),
+            "case.yaml: error: parallelism.tensor: 12 tokens do not split over context 2 × tensor 4, as "
+            "sequence_parallel asks\n"
+            "  hint: 8 or 16 would; or set parallelism.sequence_parallel: false");
   c.origins = {{"parallelism.sequence_parallel", {.file = "case.yaml", .line = 7, .column = 3}}};
   EXPECT_THAT(message_of(c), StartsWith("case.yaml:7:3: error: parallelism.sequence_parallel: 12 tokens"));
   c.training.sequence_length = 16;
@@ -157,7 +156,8 @@ TEST(ExpertParallel, NeedsSequenceParallelBesideTensorParallel) {
   Case c = with_experts(8, {.tensor = 8, .sequence_parallel = true});
   c.training.sequence_length = 12;
   std::get<TransformerSpec>(c.model).max_sequence_length = 12;
-  EXPECT_THAT(message_of(c), EndsWith("hint: 8 would; or set parallelism.tensor: 1: experts need sequence_parallel"));
+  EXPECT_THAT(message_of(c),
+              EndsWith("hint: 8 would; or set parallelism.tensor: 1: experts need sequence_parallel"));
   c.training.sequence_length = 4;
   std::get<TransformerSpec>(c.model).max_sequence_length = 4;
   EXPECT_THAT(message_of(c), EndsWith("\n  hint: set parallelism.tensor: 1: experts need sequence_parallel"));

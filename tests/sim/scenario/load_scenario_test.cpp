@@ -249,6 +249,18 @@ TEST(Scenario, NamesTheNodeLikeThatOfAnother) {
   EXPECT_THAT(said("a800"), HasSubstr("hint: did you mean 'hgx-a800'?"));
 }
 
+TEST(Scenario, RefusesSharedLinksForNoMistakeOfTheirClusterOrMode) {
+  const std::string background = "background: [{from: node 0 gpu 0, to: node 0 gpu 1, rate: 1 GB/s}]}\n";
+  EXPECT_THAT(read(kSmallest + "network: {mode: flwo, " + background).messages,
+              testing::AllOf(HasSubstr("'flwo' is not known here"), Not(HasSubstr("background"))));
+  EXPECT_EQ(read(kSmallest + "network: {mode: flwo, placement: {nodes: [0]}}\n").messages,
+            "s.yaml:5:17: error: network.mode: 'flwo' is not known here\n  hint: did you mean 'flow'?\n");
+  const std::string mistaken = "cluster: {node: dgx-a100-80gb, nodes: none}\n";
+  EXPECT_THAT(
+      read("stagecraft: 1\nmodel: gpt-22b\n" + mistaken + "network: {mode: flow, " + background).messages,
+      Not(HasSubstr("background")));
+}
+
 // Which nodes fail is not known where the job's own are not.
 TEST(Scenario, KnowsFaultsBesideJobsThatCannotBePlaced) {
   EXPECT_EQ(read(kSmallest + "network: {jobs: 3}\nfaults: [{at: 0 s, kind: dead-node, node: 0}]\n").messages,
