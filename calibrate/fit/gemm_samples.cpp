@@ -94,10 +94,13 @@ std::vector<std::string> notes_of(const std::vector<GemmPoint>& points) {
   return notes;
 }
 
-// Measured rows, rounded to the digits of a file.
+// Measured rows, rounded to the digits of a file. Small products, which are mostly launch, have finer ones, down
+// to the least that the format holds.
 void round_rows(std::vector<GemmRow>& rows) {
+  constexpr double kLeast = 1e-6;
   for (GemmRow& row : rows) {
-    row.efficiency = std::min(rounded_to(row.efficiency, 1e-4), 1.2);
+    const double step = row.efficiency < 1e-3 ? kLeast : 1e-4;
+    row.efficiency = std::clamp(rounded_to(row.efficiency, step), kLeast, 1.2);
     row.provenance = Provenance::kMeasured;
   }
 }

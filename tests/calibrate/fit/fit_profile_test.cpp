@@ -10,6 +10,7 @@
 #include <fstream>
 #include <functional>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include "calibrate/fit/attention_samples.hpp"
@@ -242,6 +243,23 @@ TEST(FitProfile, ARowCostsWhatItsSampleTookWhereNoLaunchWasTimed) {
   add_empty_kernels(with_busy, 1e-6, 4e-6);
   with_busy.pop_back();
   expect_rows_cost_their_samples(fitted(with_busy, base).profile);
+}
+
+// 64 x 64, k 16 and 1 x 8, k 8 in 1 us beyond the gap: 0.42 and 0.0004 thousandths of the peak.
+TEST(FitProfile, SmallProductsAreRowsThatAProfileHolds) {
+  const HardwareProfile base = a100();
+  std::vector<Sample> samples = gemm_samples(base);
+  for (const auto& [m, n, k] : {std::tuple(64, 64, 16), std::tuple(1, 8, 8)}) {
+    Sample& small = samples.emplace_back(samples.front());
+    small.shape = {{"m", m}, {"n", n}, {"k", k}, {"batch", 1}};
+    small.median_s = small.min_s = to_seconds(base.host.kernel_gap.value) + 1e-6;
+  }
+  const HardwareProfile profile = read_back(to_yaml(fitted(samples, base)));
+  const auto efficiency_of = [&](std::int64_t n) {
+    return std::ranges::find(profile.gemm.table.rows, n, &GemmRow::n)->efficiency;
+  };
+  EXPECT_NEAR(efficiency_of(64), 2.0 * 64 * 64 * 16 / 1e-6 / 312e12, 1e-6);
+  EXPECT_EQ(efficiency_of(8), 1e-6);
 }
 
 // Beside 16 and 24 multiprocessors that add: 1.2 and 1.3 times; neither fewer of them nor copies count.
@@ -819,7 +837,8 @@ TEST(SampleSet, ForeignSchemaNegativeTimesAndNoNumbersAreRefusedWithTheirLine) {
               HasSubstr("a.jsonl:2: error: schema"));
   EXPECT_THAT(refusal(changed("\"median_s\":", "\"median_s\":-")), HasSubstr("a.jsonl:2: error: "));
   EXPECT_THAT(refusal(changed("\"spread\":0.004", "\"spread\":NaN")), HasSubstr("a.jsonl:2: error: "));
-  EXPECT_THAT(refusal(""), HasSubstr("holds no samples"));
+  for (const char* empty : {"", "\n", "\n \r\n\n", " "})
+    EXPECT_EQ(refusal(empty), "a.jsonl: error: holds no samples");
 }
 
 }  // namespace
