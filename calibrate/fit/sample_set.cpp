@@ -23,6 +23,10 @@ std::string told(const SampleSetup& setup) {
                      setup.power_limit_w);
 }
 
+bool is_blank(std::string_view text) {
+  return text.find_first_not_of(" \t\r\n") == std::string_view::npos;
+}
+
 // Number of the first nonempty line, unless a JSON object begins there.
 std::optional<int> line_of_no_sample(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t\r\n");
@@ -92,7 +96,8 @@ class Collector {
     std::string_view rest = without_byte_order_mark(file.text);
     if (rest.find("\"traceEvents\"") != std::string_view::npos) return refuse_trace({file.name, 0, 0});
     if (const auto line = line_of_no_sample(rest)) return refuse_file({file.name, *line, 0});
-    for (int line = 1; !rest.empty(); ++line) {
+    if (is_blank(rest)) return refuse({file.name, 0, 0}, "no-samples", "holds no samples", {});
+    for (int line = 1; !is_blank(rest); ++line) {
       const std::size_t end = rest.find('\n');
       if (end == std::string_view::npos) {
         refuse({file.name, line, 0}, "cut-off", "the last line is cut off",
@@ -100,7 +105,7 @@ class Collector {
         return;
       }
       const std::string_view sample = rest.substr(0, end);
-      if (sample.find_first_not_of(" \t\r") != std::string_view::npos) take({file.name, line, 0}, sample);
+      if (!is_blank(sample)) take({file.name, line, 0}, sample);
       rest.remove_prefix(end + 1);
     }
   }
@@ -165,11 +170,7 @@ class Collector {
 std::optional<SampleSet> read_sample_set(const std::vector<SampleText>& files, Diagnostics& diagnostics) {
   const ErrorWatch watch(diagnostics);
   Collector collector(diagnostics);
-  for (const SampleText& file : files) {
-    if (file.text.empty())
-      diagnostics.error({.code = "no-samples", .where = {file.name, 0, 0}, .message = "holds no samples"});
-    collector.read(file);
-  }
+  for (const SampleText& file : files) collector.read(file);
   if (!watch.clean()) return std::nullopt;
   return std::move(collector).result();
 }

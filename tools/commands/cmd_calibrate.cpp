@@ -90,7 +90,8 @@ void print_families(const FittedProfile& fitted, Session& session) {
   if (fitted.profile.residuals)
     session.err << "intervals: as wide as with the base; no published iteration scored the new profile\n";
   if (fitted.unused > 0)
-    session.err << fmt::format("{} samples serve no constant of a profile\n", fitted.unused);
+    session.err << fmt::format("no constant of a profile asks for {}\n",
+                               counted(static_cast<std::int64_t>(fitted.unused), "sample"));
 }
 
 // {"schema": "stagecraft.fit/1", …}
