@@ -1743,6 +1743,15 @@ columns: [id, iteration_time_s, tokens_per_s_per_gpu, memory_gib, oom]
         ran = stagecraft("validate", "rows.yaml", "--json", cwd=self.folder)
         self.assertEqual((WRONG_INPUT, 8), (ran.returncode, len(self.results(ran)[0]["errors"])))
 
+    def test_a_row_does_not_have_the_keys_that_are_null(self):
+        rows = """
+  - [a, llama-3-8b, 8, null, 1.5, null, null]
+  - {id: b, model: llama-3-8b, gpus: 8, tensor: null, iteration_time_s: 1.5, memory_gib: null}
+columns: [id, model, gpus, tensor, iteration_time_s, recompute, memory_gib]
+"""
+        [score] = self.results(stagecraft("validate", self.write("rows.yaml", self.RUNS.format(rows=rows)), "--json", cwd=self.folder))
+        self.assertEqual(([], ["a", "b"]), (score["skipped"], [row["id"] for row in score["rows"]]))
+
     # Of two times the first of iteration_time_s, iteration_time_ms and tokens_per_s_per_gpu is compared.
     def test_a_row_has_one_time(self):
         rows = self.write("rows.yaml", self.RUNS.format(
@@ -1782,6 +1791,11 @@ columns: [id, iteration_time_s, tokens_per_s_per_gpu, memory_gib, oom]
                           "12:5: error: expected a mapping, found 'none'",
                           "13:10: error: columns: 'gpus' is the name of two columns"],
                          self.mistakes_of(runs))
+        self.assertEqual(["3:9: error: models: expected a mapping, found '6'",
+                          "4:16: error: peers: expected a mapping, found '3'",
+                          "5:11: error: scenario: expected a mapping, found '7'"],
+                         self.mistakes_of("format: stagecraft.published/1\nset: x\nmodels: 6\n"
+                                          "rows: [{peers: 3}]\nscenario: 7\nsource: {title: x}\n"))
         self.assertEqual(["1:1: error: set: is required, but not given"],
                          self.mistakes_of("format: stagecraft.published/1\nsource: {title: x}\n"))
 

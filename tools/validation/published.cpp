@@ -129,7 +129,7 @@ class RowReader {
     add_cluster(out.scenario, out, row);
     read_time(out, row);
     out.memory_gib = measured(row, "memory_gib");
-    if (given(row, "oom") != nullptr) out.out_of_memory = map.boolean("oom");
+    if (map.has("oom")) out.out_of_memory = map.boolean("oom");
     return out;
   }
 
@@ -144,6 +144,7 @@ class RowReader {
     }
     const YamlNode* peers = row.find("peers");
     if (peers == nullptr) return;
+    (void)YamlMap(peers, "peers", peers->where, diagnostics_);  // reports what is no mapping
     for (const YamlEntry& entry : peers->entries) {
       const auto seconds = entry.key.ends_with("_s") ? measured(*peers, entry.key) : std::nullopt;
       if (seconds) out.peers[entry.key.substr(0, entry.key.size() - 2)] = *seconds;
@@ -155,18 +156,12 @@ class RowReader {
     return node == nullptr ? "" : node->text;
   }
 
-  // Lists under `columns:` have a value for what was not measured as well.
-  static const YamlNode* given(const YamlNode& row, std::string_view key) {
-    const YamlNode* node = row.find(key);
-    return node == nullptr || node->kind == YamlNode::Kind::kNull ? nullptr : node;
-  }
-
   // A prediction is compared with one time: the first of those given.
   void read_time(PublishedRow& out, const YamlNode& row) {
     constexpr std::string_view kTimes[] = {"iteration_time_s", "iteration_time_ms", "tokens_per_s_per_gpu"};
     std::string_view first;
     for (const std::string_view key : kTimes) {
-      const YamlNode* node = given(row, key);
+      const YamlNode* node = row.find(key);
       if (node == nullptr) continue;
       if (!first.empty())
         warning("contradiction", *node, key,
@@ -180,7 +175,7 @@ class RowReader {
   }
 
   std::optional<double> measured(const YamlNode& map, std::string_view key) {
-    const YamlNode* node = given(map, key);
+    const YamlNode* node = map.find(key);
     if (node == nullptr) return std::nullopt;
     const std::optional<double> figure = parse_number(node->text);
     if (figure && *figure > 0) return figure;
@@ -280,7 +275,7 @@ std::vector<std::string> read_columns(YamlMap& file) {
   return columns;
 }
 
-// Rows may be lists under a shared `columns:` line.
+// Rows may be lists under a shared `columns:` line. A row does not have a key whose value is `null`.
 std::vector<YamlNode> rows_of(YamlMap& file) {
   const std::vector<std::string> columns = read_columns(file);
   const YamlNode* rows = file.get("rows");
@@ -302,7 +297,7 @@ std::vector<YamlNode> rows_of(YamlMap& file) {
            .path = "rows",
            .message = fmt::format("a row of {} under {}", counted(std::ssize(row.items), "value"),
                                   counted(std::ssize(columns), "column")),
-           .hint = "write `null` for what was not measured"});
+           .hint = "write `null` for what the row does not have"});
     YamlNode named;
     named.kind = YamlNode::Kind::kMap;
     named.where = row.where;
@@ -310,6 +305,8 @@ std::vector<YamlNode> rows_of(YamlMap& file) {
       put(named, columns[i], row.items[i]);
     out.push_back(std::move(named));
   }
+  const auto is_null = [](const YamlEntry& entry) { return entry.value.kind == YamlNode::Kind::kNull; };
+  for (YamlNode& row : out) std::erase_if(row.entries, is_null);
   return out;
 }
 
@@ -406,6 +403,7 @@ std::optional<PublishedSet> load_published(const std::filesystem::path& file, co
   set.folder = file.parent_path();
   constexpr std::int64_t kUsual = 8;  // the format's rule where a file does not say
   const std::int64_t gpus_per_node = top.integer("gpus_per_node", {.min = 1, .fallback = kUsual});
+  for (const char* key : {"scenario", "models"}) (void)top.map(key);  // reports what is no mapping
   const auto fabric = fabrics.find(set.name);
   RowReader reader(*root, fabric == fabrics.end() ? std::string() : fabric->second, gpus_per_node,
                    diagnostics);
