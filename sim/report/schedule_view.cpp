@@ -165,9 +165,7 @@ TimeUnit unit_of(Duration time) {
 }
 
 std::string time_in(TimeUnit unit, Duration time) {
-  const double value = static_cast<double>(time.count()) / unit.scale;
-  return value < 1e4 ? fmt::format("{:.4g} {}", value, unit.name)
-                     : fmt::format("{:.0f} {}", value, unit.name);
+  return fmt::format("{} {}", four_digits(static_cast<double>(time.count()) / unit.scale), unit.name);
 }
 
 std::string short_time(std::int64_t nanoseconds) {

@@ -311,6 +311,15 @@ TEST(RenderSchedule, HasAUnitThatFitsTheColumn) {
   EXPECT_NE(text.find("one column = 50 s\n"), std::string::npos) << text;
 }
 
+TEST(RenderSchedule, WritesLongTimesInFull) {
+  const ScheduleCosts costs{.stages = {{4'999'600'000'000, 4'999'000'000'000, 1'000'000'000, 0}}};
+  const Schedule order = generate(*find_schedule("1f1b"), {.ranks = 1, .micro_batches = 1}, costs);
+  const Play times = play(order, costs);
+  const std::string text = render_schedule_text(
+      {.schedule = order, .drawn = order, .play = times, .period = period(order, costs)}, {.width = 50});
+  EXPECT_NE(text.find("makespan 10,000 s "), std::string::npos) << text;
+}
+
 TEST(RenderSchedule, TellsChunksApartByHeight) {
   const std::string text = picture({.ranks = 2, .micro_batches = 2, .chunks = 2}, "interleaved-1f1b", {});
   EXPECT_NE(text.find("rank 0  0▁1▁0▂1▂"), std::string::npos) << text;
