@@ -88,10 +88,12 @@ std::vector<StalledRank> measure_stall(const Program& program, const Timeline& t
     if (!ends[rank].task) continue;
     const TaskId task = *ends[rank].task;
     StalledRank entry{.rank = ranks[rank], .since = ends[rank].last, .task = task_name(program, task)};
-    entry.stuck = std::ranges::binary_search(stall.stuck, task);
+    const std::optional<Duration> death = ends[rank].death;
+    const bool may_run = std::ranges::binary_search(stall.stuck, task);
+    entry.stuck = may_run || death;
     if (entry.stuck) {
-      entry.begun = !ends[rank].death || timeline.start[task] < *ends[rank].death;
-      entry.since = entry.begun ? timeline.start[task] : *ends[rank].death;
+      entry.begun = may_run && (!death || timeline.start[task] < *death);
+      entry.since = entry.begun ? timeline.start[task] : *death;
     } else {
       const TaskId root = root_of(reason, task);
       entry.waits_for = task_name(program, root);

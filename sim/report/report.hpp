@@ -119,7 +119,7 @@ struct StalledRank {
   std::string rank;         // "pipeline 2, data 0"
   Duration since{};         // idle; of one that is stuck: the start of its task, or its death before it
   std::string task;         // the first that does not end
-  bool stuck = false;       // its task waits for nobody else
+  bool stuck = false;       // it is dead, or its task waits for nobody else
   bool begun = false;       // its task began
   std::string waits_for{};  // the stuck task at the end of its chain of waits
   std::string waits_for_rank{};

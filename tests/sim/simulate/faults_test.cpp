@@ -108,9 +108,9 @@ TEST(Faults, OfADeadNodeDoNotMakeItTheBusiest) {
   }
 }
 
-// Stage 1 dies before the F that stage 0 sends it at 10 ms.
-TEST(Faults, OfANodeThatDiesWhileItIsIdleBeginNothing) {
-  const Report report = simulate(
+// Two nodes of a GPU each, a stage each: the F of stage 0 ends at 10 ms.
+Report two_nodes(const std::string& faults) {
+  return simulate(
       scenario_of("stagecraft: 1\n"
                   "model: {family: stages, forward: 10 ms, input_gradient: 10 ms, weight_gradient: 10 ms}\n"
                   "cluster:\n"
@@ -119,7 +119,13 @@ TEST(Faults, OfANodeThatDiesWhileItIsIdleBeginNothing) {
                   "  fabric: {kind: single-switch}\n"
                   "parallelism: {pipeline: 2}\n"
                   "training: {global_batch_size: 1}\n"
-                  "faults: [{at: 5 ms, kind: dead-node, node: 1}]\n"));
+                  "faults: [" +
+                  faults + "]\n"));
+}
+
+// Stage 1 dies before the F that stage 0 sends it at 10 ms.
+TEST(Faults, OfANodeThatDiesWhileItIsIdleBeginNothing) {
+  const Report report = two_nodes("{at: 5 ms, kind: dead-node, node: 1}");
   const StalledRank idle{.rank = "pipeline 0, data 0",
                          .since = 10ms,
                          .task = "B0",
@@ -129,6 +135,16 @@ TEST(Faults, OfANodeThatDiesWhileItIsIdleBeginNothing) {
   EXPECT_THAT(report.faults->ranks, ElementsAre(idle, dead));
   EXPECT_THAT(render_text(report, false),
               testing::HasSubstr("pipeline 1, data 0: dead from 5.00 ms on, before F0\n"));
+}
+
+// Stage 1 waits for nobody any more when stage 0 dies as well.
+TEST(Faults, OfANodeThatDiesWaitingForOneThatDiesLeaveBothDead) {
+  const Report report =
+      two_nodes("{at: 2 ms, kind: dead-node, node: 1}, {at: 5 ms, kind: dead-node, node: 0}");
+  const StalledRank in_a_pass{
+      .rank = "pipeline 0, data 0", .since = 0ms, .task = "F0", .stuck = true, .begun = true};
+  const StalledRank before_one{.rank = "pipeline 1, data 0", .since = 2ms, .task = "F0", .stuck = true};
+  EXPECT_THAT(report.faults->ranks, ElementsAre(in_a_pass, before_one));
 }
 
 // A collective that has lost a member does not end for anybody.
