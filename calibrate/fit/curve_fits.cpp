@@ -102,6 +102,12 @@ CollectiveFit fit_and_points(const CollectiveGroup& group, const std::vector<Cur
           .points = group.nodes == 1 ? rising_points(points) : std::vector<CollectivePoint>{}};
 }
 
+// To the digits of a file, which are more of a slow network.
+Bandwidth rounded_bus(Bandwidth bus) {
+  const double step = bus.count() < 1e9 ? 1e4 : 1e7;
+  return Bandwidth(std::round(bus.count() / step) * step);
+}
+
 // Neighbours whose times fall with the size, as one.
 struct Pool {
   std::vector<double> times{};  // seconds, rising
@@ -181,6 +187,7 @@ FittedCollective fit_collective(const CollectiveGroup& group, const std::vector<
     fitted.left_out.add(group_name(group) + ", " + bytes_name(points[i].size),
                         predict_seconds(fit_and_points(group, others), points[i].size), points[i].seconds);
   }
+  fitted.fit.bus_bandwidth = rounded_bus(fitted.fit.bus_bandwidth);
   return fitted;
 }
 

@@ -43,7 +43,7 @@ struct CollectiveGroup {
 [[nodiscard]] std::string group_name(const CollectiveGroup& group);
 
 struct FittedCollective {
-  CollectiveFit fit;   // provenance and source are the caller's
+  CollectiveFit fit;   // rounded to the digits of a file; provenance and source are the caller's
   FitErrors left_out;  // each size in turn
 };
 inline constexpr std::size_t kMinCollectivePoints = 4;

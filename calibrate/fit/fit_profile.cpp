@@ -150,7 +150,6 @@ void fit_group(ProfileDraft& draft, const CollectiveGroup& group, const ProfileD
   if (!shows_bus(points))
     return draft.tell(group_name(group), "launches are what was timed: no size is large enough");
   FittedCollective fitted = fit_collective(group, points);
-  fitted.fit.bus_bandwidth = Bandwidth(rounded_to(fitted.fit.bus_bandwidth.count(), 1e7));
   fitted.fit.provenance = Provenance::kMeasured;
   fitted.fit.source =
       fmt::format("{}; each size left out: {}", draft.origin(samples.size()), fitted.left_out.summary());

@@ -333,7 +333,6 @@ std::string to_fragment(const NcclRun& run, const std::string& name) {
   const CollectiveGroup group = group_of(run);
   FittedCollective fitted = fit_collective(group, points);
   CollectiveFit& fit = fitted.fit;
-  fit.bus_bandwidth = Bandwidth(std::round(fit.bus_bandwidth.count() / 1e7) * 1e7);
   fit.provenance = Provenance::kInterpolated;
   fit.source =
       fmt::format("{}; each left out: {}", origin_of(run, name, points.size()), fitted.left_out.summary());

@@ -393,6 +393,20 @@ TEST(FitProfile, MeasuredCollectivesReplaceTheRowOfTheirGroupOnly) {
   EXPECT_EQ(profile.gemm.table.rows.size(), base.gemm.table.rows.size());
 }
 
+// Gigabit Ethernet moves 117.48 MB/s, and what it shares 3.
+TEST(FitProfile, SlowNetworksKeepTheirDigits) {
+  for (const double bus : {117.48e6, 3e6}) {
+    std::vector<Sample> samples = all_reduce_samples();
+    for (Sample& sample : samples)
+      sample.median_s = sample.min_s = 15e-6 + static_cast<double>(sample.shape.at("bytes")) * 1.75 / bus;
+    const HardwareProfile profile = read_back(to_yaml(fitted(samples, a100())));
+    const auto measured =
+        std::ranges::find(profile.collectives, Provenance::kMeasured, &CollectiveFit::provenance);
+    ASSERT_NE(measured, profile.collectives.end());
+    EXPECT_NEAR(measured->bus_bandwidth.count(), bus, 1e4);
+  }
+}
+
 TEST(FitProfile, CollectivesOfLaunchesAloneAreNotFitted) {
   std::vector<Sample> samples = all_reduce_samples();
   for (Sample& sample : samples) sample.median_s = 15e-6 + 1e-9 * sample.median_s;
