@@ -87,6 +87,13 @@ std::vector<GemmPoint> points_of(const ProfileDraft::Samples& samples) {
   return points;
 }
 
+bool has_row(const GemmTable& table, const GemmPoint& point) {
+  return std::ranges::any_of(table.rows, [&](const GemmRow& row) {
+    return row.m == point.size.m && row.n == point.size.n && row.k == point.size.k &&
+           row.layout == point.layout;
+  });
+}
+
 // The comments beside the rows of a table.
 std::vector<std::string> notes_of(const std::vector<GemmPoint>& points) {
   std::vector<std::string> notes;
@@ -189,10 +196,12 @@ void GemmSamplesFit::fit_table() {
                           model.efficiency_nn.value, model.efficiency_nt.value, model.table.rows.size()),
               fit.left_out);
   const double doubtful = std::log(2.0);  // a time off by a factor of two
-  // One bad time misleads its neighbours, but not the formula, which far rows hardly bend.
+  // One bad time misleads its neighbours, but not the formula, which far rows hardly bend. A time that is mostly
+  // launch is no row.
   for (std::size_t i = 0; i < samples.size(); ++i) {
     const RowError& left_out = fit.left_out.rows()[i];
-    if (std::min(left_out.factor(), fit.formula.rows()[i].factor()) > doubtful)
+    if (std::min(left_out.factor(), fit.formula.rows()[i].factor()) > doubtful &&
+        has_row(model.table, points[i]))
       draft_.doubt(*samples[i], left_out);
   }
 }

@@ -750,6 +750,23 @@ TEST(FitProfile, ADoubtfulGemmIsNamedWithItsPlace) {
   }
 }
 
+// Such a time is no row of the profile.
+TEST(FitProfile, AGemmThatIsMostlyLaunchIsNotDoubted) {
+  const HardwareProfile base = a100();
+  std::vector<Sample> samples = gemm_samples(base);
+  for (const std::int64_t k : {256, 512}) {
+    Sample& small = samples.emplace_back(samples.front());
+    small.shape = {{"m", 8}, {"n", 8}, {"k", k}, {"batch", 1}};
+    small.median_s = small.min_s = 0.5 * to_seconds(base.host.kernel_gap.value);
+  }
+  const SampleSet set{.setup = samples.front().setup, .samples = samples, .date = "2026-11-20"};
+  Diagnostics diagnostics;
+  const std::optional<FittedProfile> fit = fit_profile(set, base, "made", diagnostics);
+  ASSERT_TRUE(fit.has_value());
+  EXPECT_EQ(fit->profile.gemm.table.rows.size(), 36u);
+  EXPECT_TRUE(diagnostics.items().empty()) << render_json(diagnostics.items());
+}
+
 TEST(SampleSet, APointMeasuredAgainCountsOnce) {
   std::vector<Sample> samples = all_reduce_samples();
   samples.push_back(samples[1]);
