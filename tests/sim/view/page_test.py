@@ -367,6 +367,16 @@ class Studies(Case):
             self.assertLess(right, left)
         browser.screenshot(EVIDENCE / "validate-all.png")
 
+    def test_axes_of_measurements_that_are_near_each_other_have_labels(self):
+        rows = self.folder / "near.yaml"
+        rows.write_text("format: stagecraft.published/1\nset: near\nsource: {title: x}\nscenario: {cluster: {node: dgx-h100}, parallelism: {data: 8}, "
+                        "training: {global_batch_size: 64, micro_batch_size: 1, sequence_length: 4096}}\n"
+                        "rows: [{id: a, model: llama-3-8b, gpus: 8, zero_stage: 3, iteration_time_s: 3}]\n")
+        [score] = [json.loads(line) for line in run("validate", rows, "--json").stdout.splitlines()]
+        self.assertTrue(all(2.5 < score["rows"][0][key] < 4 for key in ("measured_s", "predicted_s")), "neither 2 nor 5 s is near")
+        browser = self.opened(self.page("validate", rows))
+        self.assertGreater(browser.evaluate("document.querySelectorAll('#scatter figure > svg > text[text-anchor=middle]').length"), 2)
+
     def test_a_page_that_is_there_is_left_as_it_is(self):
         file = self.folder / "page.html"
         file.write_text("mine")
