@@ -1743,6 +1743,18 @@ columns: [id, iteration_time_s, tokens_per_s_per_gpu, memory_gib, oom]
         ran = stagecraft("validate", "rows.yaml", "--json", cwd=self.folder)
         self.assertEqual((WRONG_INPUT, 8), (ran.returncode, len(self.results(ran)[0]["errors"])))
 
+    # They were left out, and the whole model was scored.
+    def test_layers_of_a_row_are_of_a_model_of_the_file(self):
+        rows = """
+  - {id: a, model: llama-3-8b, gpus: 8, layers: 2}
+  - {id: b, gpus: 8, layers: 2}
+  - {id: c, model: cut, gpus: 8, layers: 2, iteration_time_s: 1}
+models: {cut: {family: gpt, layers: 8, hidden: 1024, heads: 16, vocab: 32000}}
+"""
+        self.assertEqual(["9:49: error: layers: belongs to a model of `models`, and the row's is none",
+                          "10:30: error: layers: belongs to a model of `models`, and the row's is none"],
+                         self.mistakes_of(self.RUNS.format(rows=rows)))
+
     def test_a_row_does_not_have_the_keys_that_are_null(self):
         rows = """
   - [a, llama-3-8b, 8, null, 1.5, null, null]

@@ -218,13 +218,15 @@ class RowReader {
   }
 
   void add_model(YamlNode& scenario, const YamlNode& row) {
-    const YamlNode* models = file_.find("models");
-    const YamlNode* name = row.find("model");
+    const YamlNode *models = file_.find("models"), *name = row.find("model"), *layers = row.find("layers");
+    const YamlNode* known = models == nullptr || name == nullptr ? nullptr : models->find(name->text);
+    if (layers != nullptr && known == nullptr)
+      error("needs-another-key", *layers, "layers", "belongs to a model of `models`, and the row's is none",
+            "write the model there, and its name as `model` of the row");
     if (name == nullptr) return;
-    const YamlNode* known = models == nullptr ? nullptr : models->find(name->text);
     YamlNode model = known == nullptr ? *name : *known;
     if (known != nullptr) {
-      if (const YamlNode* layers = row.find("layers")) put(model, "layers", *layers);
+      if (layers != nullptr) put(model, "layers", *layers);
       grow_positions(model, section(scenario, "training"));
     }
     put(scenario, "model", std::move(model));
