@@ -43,9 +43,9 @@ std::string table_of(const MemoryLedger& memory) {
   for (const MemoryClass kind : kMemoryClasses) head.emplace_back(name_of(kind));
   head.emplace_back("peak");
   table.row(std::move(head));
+  const StageMemory& heaviest = memory.heaviest();
   for (const StageMemory& stage : memory.stages) {
-    const bool heaviest = stage.stage == memory.heaviest().stage;
-    std::vector<std::string> row = {fmt::format("{:>3}{}", stage.stage, heaviest ? " <" : "")};
+    std::vector<std::string> row = {fmt::format("{:>3}{}", stage.stage, &stage == &heaviest ? " <" : "")};
     for (const MemoryClass kind : kMemoryClasses) row.push_back(human(stage.of(kind)));
     row.push_back(human(stage.peak()));
     table.row(std::move(row));
@@ -54,12 +54,12 @@ std::string table_of(const MemoryLedger& memory) {
 }
 
 std::string bars_of(const MemoryLedger& memory) {
-  const Bytes full = std::max(memory.capacity, memory.heaviest().peak());
+  const StageMemory& heaviest = memory.heaviest();
+  const Bytes full = std::max(memory.capacity, heaviest.peak());
   std::string bars;
   for (const StageMemory& stage : memory.stages) {
-    const bool heaviest = stage.stage == memory.heaviest().stage;
     bars += fmt::format("  stage {:>3} {} {}{}\n", stage.stage, bar(stage, memory.capacity, full),
-                        human(stage.peak()), heaviest ? " < heaviest" : "");
+                        human(stage.peak()), &stage == &heaviest ? " < heaviest" : "");
   }
   for (const MemoryClass kind : kMemoryClasses) bars += fmt::format("  {} {}", mark_of(kind), name_of(kind));
   return bars + (memory.capacity > Bytes(0) ? "  . free\n" : "\n");
