@@ -101,8 +101,8 @@ std::vector<std::string> notes_of(const std::vector<GemmPoint>& points) {
   return notes;
 }
 
-// Measured rows, rounded to the digits of a file. Small products, which are mostly launch, have finer ones, down
-// to the least that the format holds.
+// Measured rows, rounded to the digits of a file. Small products, which are mostly launch, have finer ones,
+// down to the least that the format holds.
 void round_rows(std::vector<GemmRow>& rows) {
   constexpr double kLeast = 1e-6;
   for (GemmRow& row : rows) {
@@ -196,8 +196,8 @@ void GemmSamplesFit::fit_table() {
                           model.efficiency_nn.value, model.efficiency_nt.value, model.table.rows.size()),
               fit.left_out);
   const double doubtful = std::log(2.0);  // a time off by a factor of two
-  // One bad time misleads its neighbours, but not the formula, which far rows hardly bend. A time that is mostly
-  // launch is no row.
+  // One bad time misleads its neighbours, but not the formula, which far rows hardly bend. A time that is
+  // mostly launch is no row.
   for (std::size_t i = 0; i < samples.size(); ++i) {
     const RowError& left_out = fit.left_out.rows()[i];
     if (std::min(left_out.factor(), fit.formula.rows()[i].factor()) > doubtful &&
