@@ -19,8 +19,10 @@ std::string rank_line(const StalledRank& rank) {
   if (rank.stuck)
     return hanging_lines(
         "", fmt::format("{}: {} began at {} and never ends", rank.rank, rank.task, human(rank.since)));
-  return hanging_lines("", fmt::format("{}: idle from {} on: {} waits for {} of {}", rank.rank,
-                                       human(rank.since), rank.task, rank.waits_for, rank.waits_for_rank));
+  const std::string whom = rank.waits_for_rank == rank.rank ? "its " + rank.waits_for
+                                                            : rank.waits_for + " of " + rank.waits_for_rank;
+  return hanging_lines(
+      "", fmt::format("{}: idle from {} on: {} waits for {}", rank.rank, human(rank.since), rank.task, whom));
 }
 
 }  // namespace

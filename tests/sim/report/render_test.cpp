@@ -243,6 +243,23 @@ TEST(RenderText, ExplainsOnlyTheFiguresThatItHas) {
   EXPECT_NE(text.find("formulas         bubble over ideal = "), std::string::npos) << text;
 }
 
+// A collective that has lost a member holds up the passes behind it on all ranks.
+TEST(RenderText, SaysWhomAnIdleRankWaitsFor) {
+  Report report = made_by_hand();
+  const StalledRank own{.rank = "data 0",
+                        .since = 1s,
+                        .task = "F0",
+                        .waits_for = "parameter gather",
+                        .waits_for_rank = "data 0"};
+  StalledRank other = own;
+  other.waits_for_rank = "data 1";
+  report.faults = {.faults = {"node 1 dies"}, .without = 2s, .stall = 1s, .ranks = {own, other}};
+  const std::string text = render_text(report, false);
+  EXPECT_NE(text.find("data 0: idle from 1.00 s on: F0 waits for its parameter gather\n"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("F0 waits for parameter gather of"), std::string::npos) << text;
+}
+
 TEST(RenderMemory, DrawsABarPerStageWithAsManyCellsAsItsShareOfTheCapacity) {
   const std::string text = render_memory_text(made_by_hand());
   // 40 cells for 16 GiB: 2.5 a GiB, ends rounded: 1, 3, 6, 10 GiB are 3, 8, 15, 25 cells.
