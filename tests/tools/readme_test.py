@@ -88,6 +88,7 @@ SETS = {
     "flagperf_h800": "FlagPerf, Llama 2 70B under FlagScale, H800",
     "flash_attention_a100": "FlashAttention's own GPTs, A100",
     "internevo_a100": "InternEvo, ZeRO 1 on up to 1,024 A100",
+    "xtuner_a100": "XTuner, DeepSpeed's ZeRO 3 and Ulysses, A100",
     "vtrain_18b_175b": "vTrain, 18.4B and 175B",
     "vtrain_multi_node": "vTrain, multi-node",
     "zero_bubble": "Zero Bubble, 1F1B and ZB-1P rows",
