@@ -94,6 +94,7 @@ SETS = {
     "flagperf_deepspeed_a100_40gb": "FlagPerf, Llama 2 7B under Megatron-DeepSpeed, 40 GB A100",
     "swift_a800": "ms-swift, Megatron-Core, 14B and a mixture, A800",
     "swift_deepspeed_a800": "ms-swift, ZeRO 2 and 3, 14B, A800",
+    "torchtune_a100": "torchtune, Llama 3.2 3B, one A100",
     "vtrain_18b_175b": "vTrain, 18.4B and 175B",
     "vtrain_multi_node": "vTrain, multi-node",
     "zero_bubble": "Zero Bubble, 1F1B and ZB-1P rows",

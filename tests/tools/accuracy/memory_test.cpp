@@ -198,6 +198,7 @@ TEST(RowsWithATime, AreNotSaidToRunOutOfMemory) {
                                    std::pair("flagperf_deepspeed_a100_40gb", 2u),
                                    std::pair("swift_a800", 4u),
                                    std::pair("swift_deepspeed_a800", 2u),
+                                   std::pair("torchtune_a100", 4u),
                                    std::pair("fms_fsdp_h100", 4u),
                                    std::pair("torchtitan_a100_llama3", 2u),
                                    std::pair("torchtitan_h200_fp8", 2u),
