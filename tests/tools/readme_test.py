@@ -96,6 +96,7 @@ SETS = {
     "swift_deepspeed_a800": "ms-swift, ZeRO 2 and 3, 14B, A800",
     "torchtune_a100": "torchtune, Llama 3.2 3B, one A100",
     "gdgpt_a100_40gb": "gdGPT, DeepSpeed's pipeline, LLaMA 7B, 40 GB A100",
+    "gdgpt_zero_a100_40gb": "gdGPT, ZeRO 3, LLaMA 7B of short sequences, 40 GB A100",
     "vtrain_18b_175b": "vTrain, 18.4B and 175B",
     "vtrain_multi_node": "vTrain, multi-node",
     "zero_bubble": "Zero Bubble, 1F1B and ZB-1P rows",

@@ -164,6 +164,7 @@ constexpr SetPromise kPromises[] = {
     {"swift_deepspeed_a800", 2, 0.03, 0.035},
     {"torchtune_a100", 4, 0.095, 0.15},
     {"gdgpt_a100_40gb", 17, 0.175, 0.43},  // 3,072 tokens, a quarter faster a token than 2,048 and 4,096
+    {"gdgpt_zero_a100_40gb", 4, 0.65, 0.70},  // hooks of ZeRO 3, which nothing prices
     {"fms_fsdp_h100", 4, 0.09, 0.13},
     {"torchtitan_a100_llama3", 2, 0.04, 0.06},
     {"torchtitan_h200_fp8", 2, 0.085, 0.09},
