@@ -98,6 +98,9 @@ struct SoftwareMemory {
   // ZeRO 3 shards the fp32 weights that the optimizer steps, and casts them for the gather (FSDP): there is
   // no 16-bit shard.
   bool fp32_shards = false;
+  // ZeRO 3: what autograd saved of weights that were gathered for the forward lasts until the backward, but for
+  // recomputed layers, beside what is gathered for the backward (DeepSpeed with layers of Transformers).
+  bool keeps_gathered = false;
   // FSDP2: the parameters outside the layers (embedding, last norm, head) are one unit, gathered from the
   // forward's first use to the backward's last. Gathers allocate on a stream of their own, and no other
   // stream reuses its cached blocks.

@@ -170,6 +170,14 @@ Bytes RankStates::gathered_units() const {
   return Bytes(kept + (passing.empty() ? 0 : std::ranges::max(passing)));
 }
 
+Bytes RankStates::kept_by_autograd() const {
+  if (!request_.job.options.reshard_after_forward) return {};  // they are what stays gathered
+  std::int64_t kept = 0;
+  for (const StageUnit& unit : units_)
+    if (!unit.recomputed) kept += weights_of(unit).all();
+  return Bytes(kept);
+}
+
 // Memory that the caching allocator keeps for FSDP2's all-gather stream and no other stream can use: two
 // all-gather outputs, which are copied out on the compute stream. Reductions allocate on the compute stream
 // (pytorch/pytorch #129721, #132445).
@@ -223,6 +231,8 @@ void RankStates::add_weights(LedgerItems& items, When when) const {
     items.add(kWeights, kind->kept_beside, Bytes(parameters_.all() * kFp32Bytes));
   if (when == When::kStep) return;
   if (shard_.gathered_weights) items.add(kWeights, "gathered units", gathered_units());
+  if (shard_.gathered_weights && shard_.software.keeps_gathered)
+    items.add(kWeights, "weights that autograd keeps", kept_by_autograd());
   if (offloaded > 0 && !masters_alone(shard_))
     items.add(kWeights, "units from the host", share_of(staged_units(), offloaded));
 }

@@ -80,6 +80,7 @@ class RankStates {
   void add_unit_gradients(LedgerItems& items) const;
   Bytes beside_shards(Bytes whole, const ParameterShare& all) const;
   Bytes gathered_units() const;
+  Bytes kept_by_autograd() const;
   Bytes staged_units() const;
   Bytes fp8_copies() const;
   Bytes joined_gradients() const;

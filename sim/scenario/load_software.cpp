@@ -34,6 +34,7 @@ struct SoftwarePreset {
   bool reduces_behind_backward = false;
   bool fully_shard = false, step_messages = false, user_buffers = true;
   bool loss_in_16_bit = false, fp32_shards = false, loss_parallel = false, gathered_inputs = false;
+  bool keeps_gathered = false;
   std::int64_t communication_unit = 0;
   std::optional<double> sharded_overlap_slowdown, expert_overlap;
   std::optional<std::vector<std::string>> schedules;
@@ -94,6 +95,7 @@ SoftwarePreset read_preset(const YamlNode& root, Diagnostics& diagnostics) {
   preset.fp32_shards = map.boolean("fp32_shards", false);
   preset.loss_parallel = map.boolean("loss_parallel", false);
   preset.gathered_inputs = map.boolean("gathered_inputs", false);
+  preset.keeps_gathered = map.boolean("keeps_gathered", false);
   if (map.has("sharded_overlap_slowdown"))
     preset.sharded_overlap_slowdown =
         read_number(map, "sharded_overlap_slowdown", {.above = 1, .up_to = 2, .closed_below = true}).value;
@@ -230,6 +232,7 @@ void apply_software(YamlMap& options, const PresetPlaces& places, Scenario& scen
   spec.memory.fp32_shards = preset.fp32_shards;
   spec.memory.loss_parallel = preset.loss_parallel;
   spec.memory.gathered_inputs = preset.gathered_inputs;
+  spec.memory.keeps_gathered = preset.keeps_gathered;
   spec.sharded_overlap_slowdown = preset.sharded_overlap_slowdown;
   spec.expert_overlap = preset.expert_overlap;
   if (options.has("attention_kernel")) return;
