@@ -110,6 +110,20 @@ TEST(Zero, GathersTwoNeighboursOrOneWhereNothingIsGatheredBeside) {
   EXPECT_EQ(item_of(memory_of(job), "gathered units"), Bytes(2 * kParameters));
 }
 
+// What autograd saved of gathered weights, beside the two units that pass: all weights, but for recomputed layers.
+TEST(Zero, MayKeepWhatItGatheredForTheBackward) {
+  constexpr const char* kKept = "weights that autograd keeps";
+  Job job = zero(3, 8);
+  EXPECT_EQ(item_of(memory_of(job), kKept), Bytes(0));
+  job.options.memory.keeps_gathered = true;
+  EXPECT_EQ(item_of(memory_of(job), kKept), Bytes(2 * kParameters));
+  EXPECT_EQ(item_of(memory_of(job), "gathered units"), Bytes(2 * (kLayer + kWords + 4096)));
+  job.training.recompute = {.granularity = Recompute::kFull};
+  EXPECT_EQ(item_of(memory_of(job), kKept), Bytes(2 * (2 * kWords + 4096)));
+  job.options.reshard_after_forward = false;  // then all of them stay gathered
+  EXPECT_EQ(item_of(memory_of(job), kKept), Bytes(0));
+}
+
 // Matrix by matrix: the down projection of the last layer and the head, which comes with its norm.
 TEST(Zero, OfMatricesGathersTwoOfThem) {
   Job job = zero(3, 8);
