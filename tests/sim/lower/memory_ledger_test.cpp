@@ -41,10 +41,12 @@ MemoryLedger ledger_of(const Job& job) {
                     .mesh = alone,
                     .expert_mesh = alone};
   const int stages = plan.pipeline * plan.virtual_stages;
+  const bool full = job.training.recompute.granularity == Recompute::kFull;
   for (int stage = 0; stage < stages; ++stage) {
     const bool last = stage + 1 == stages;
     plan.stages.push_back({.layers = job.model.layers / stages,
                            .expert_layers = experts / stages,
+                           .recomputed = full ? job.model.layers / stages : 0,
                            .mtp_layers = last ? job.model.mtp_layers : 0,
                            .embedding = stage == 0,
                            .head = last});
