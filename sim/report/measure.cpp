@@ -108,18 +108,23 @@ const RankPasses& busiest(const std::vector<RankPasses>& ranks) {
 }  // namespace
 
 // 1 - work / (makespan * ranks), with the fraction reduced first, so that any number of equal replicas gives
-// the same bits.
+// the same bits; of work beyond 292 years it is rounded.
 double idle_share(std::span<const RankPasses> ranks, std::span<const int> weights, Duration makespan) {
   const std::size_t of_copy = weights.empty() ? ranks.size() : ranks.size() / weights.size();
-  std::int64_t work = 0, all = 0;
+  const auto weight_of = [&](std::size_t rank) { return weights.empty() ? 1 : weights[rank / of_copy]; };
+  double about = 0;
+  std::int64_t all = 0;
   for (std::size_t rank = 0; rank < ranks.size(); ++rank) {
-    const std::int64_t weight = weights.empty() ? 1 : weights[rank / of_copy];
-    work += weight * ranks[rank].work.count();
-    all += weight;
+    about += weight_of(rank) * static_cast<double>(ranks[rank].work.count());
+    all += weight_of(rank);
   }
+  const double time = static_cast<double>(makespan.count());
+  constexpr double kMostCounted = 9e18;  // nanoseconds, of 2^63
+  if (about > kMostCounted) return 1 - about / static_cast<double>(all) / time;
+  std::int64_t work = 0;
+  for (std::size_t rank = 0; rank < ranks.size(); ++rank) work += weight_of(rank) * ranks[rank].work.count();
   const std::int64_t common = std::gcd(work, all);
-  const std::int64_t busy = work / common, wide = all / common;
-  return 1 - static_cast<double>(busy) / (static_cast<double>(makespan.count()) * static_cast<double>(wide));
+  return 1 - static_cast<double>(work / common) / (time * static_cast<double>(all / common));
 }
 
 IdVector<TaskId, std::optional<TaskId>> tight_predecessors(const Program& program, const Timeline& timeline) {

@@ -1,11 +1,14 @@
 // Measures of hand-made programs: bubble, critical path, breakdown.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "sim/engine/engine.hpp"
+#include "sim/report/rank_passes.hpp"
 #include "sim/report/report.hpp"
 
 namespace stagecraft {
@@ -83,6 +86,15 @@ TEST(Bubble, IsNoneWithoutAPass) {
   const Program program = draw.build();
   EXPECT_EQ(measure_bubble(program, run(program)).over_ideal, 0);
   EXPECT_EQ(measure_bubble(Program{}, Timeline{}), Bubble{});
+}
+
+// 100,000 replicas whose ranks work for a year: 3e12 seconds of work are more nanoseconds than are counted.
+TEST(Bubble, IsRoundedWhereItsWorkIsTooMuchToCount) {
+  constexpr Duration kYear = std::chrono::hours(8760);
+  const std::vector<RankPasses> ranks = {
+      {.work = kYear}, {.work = kYear / 2}, {.work = kYear}, {.work = kYear / 2}};
+  EXPECT_DOUBLE_EQ(idle_share(ranks, std::vector<int>{99'999, 1}, kYear), 0.25);
+  EXPECT_DOUBLE_EQ(idle_share(ranks, std::vector<int>{1, 1}, kYear), 0.25);
 }
 
 // Two replicas of a rank that idles a third of the time are idle a third of the time; so are three, and
