@@ -455,7 +455,9 @@ TEST(Maintenance, NeedsNoDetectionWhereItIsAnnounced) {
   const History unannounced = history_of(spec, 2, 6, 0);
   ASSERT_GT(count(unannounced, IncidentKind::kRemove), 0u);
   for (const Incident& incident : unannounced.incidents)
-    if (incident.kind == IncidentKind::kRemove) EXPECT_EQ(incident.detect, seconds(10));
+    if (incident.kind == IncidentKind::kRemove) {
+      EXPECT_EQ(incident.detect, seconds(10));
+    }
 }
 
 // The job's own book of who is up refuses a removal of an absent node, an addition of a present one and a
