@@ -164,9 +164,9 @@ class RowReader {
       const YamlNode* node = row.find(key);
       if (node == nullptr) continue;
       if (!first.empty())
-        warning("contradiction", *node, key,
-                fmt::format("stands beside {}, which is the time compared", first),
-                "keep what was measured; the other may stand under `printed`");
+        diagnostics_.warning(about(*node, key, "contradiction",
+                                   fmt::format("stands beside {}, which is the time compared", first),
+                                   "keep what was measured; the other may stand under `printed`"));
       if (first.empty()) first = key;
     }
     const std::optional<double> seconds = measured(row, kTimes[0]), ms = measured(row, kTimes[1]);
@@ -179,27 +179,20 @@ class RowReader {
     if (node == nullptr) return std::nullopt;
     const std::optional<double> figure = parse_number(node->text);
     if (figure && *figure > 0) return figure;
-    error(figure ? "out-of-range" : "bad-number", *node, key,
-          (node->text.empty() ? "this" : node->text) + " is no measurement",
-          "a number above 0, without a unit; leave the key out where nothing was measured");
+    diagnostics_.error(
+        about(*node, key, figure ? "out-of-range" : "bad-number",
+              (node->text.empty() ? "this" : node->text) + " is no measurement",
+              "a number above 0, without a unit; leave the key out where nothing was measured"));
     return std::nullopt;
   }
 
-  void error(std::string code, const YamlNode& value, std::string_view key, std::string message,
-             std::string hint) {
-    diagnostics_.error({.code = std::move(code),
-                        .where = value.where,
-                        .path = std::string(key),
-                        .message = std::move(message),
-                        .hint = std::move(hint)});
-  }
-  void warning(std::string code, const YamlNode& value, std::string_view key, std::string message,
-               std::string hint) {
-    diagnostics_.warning({.code = std::move(code),
-                          .where = value.where,
-                          .path = std::string(key),
-                          .message = std::move(message),
-                          .hint = std::move(hint)});
+  static Diagnostic about(const YamlNode& value, std::string_view key, std::string code, std::string message,
+                          std::string hint) {
+    return {.code = std::move(code),
+            .where = value.where,
+            .path = std::string(key),
+            .message = std::move(message),
+            .hint = std::move(hint)};
   }
 
   void take(YamlNode& scenario, const YamlEntry& entry) {
@@ -221,8 +214,9 @@ class RowReader {
     const YamlNode *models = file_.find("models"), *name = row.find("model"), *layers = row.find("layers");
     const YamlNode* known = models == nullptr || name == nullptr ? nullptr : models->find(name->text);
     if (layers != nullptr && known == nullptr)
-      error("needs-another-key", *layers, "layers", "belongs to a model of `models`, and the row's is none",
-            "write the model there, and its name as `model` of the row");
+      diagnostics_.error(about(*layers, "layers", "needs-another-key",
+                               "belongs to a model of `models`, and the row's is none",
+                               "write the model there, and its name as `model` of the row"));
     if (name == nullptr) return;
     YamlNode model = known == nullptr ? *name : *known;
     if (known != nullptr) {
@@ -247,8 +241,9 @@ class RowReader {
     if (gpus == nullptr) return;
     out.gpus = parse_integer(gpus->text);
     if (!out.gpus || *out.gpus < 1)
-      return error("out-of-range", *gpus, "gpus", in_quotes(gpus->text) + " is no number of GPUs",
-                   "a whole number from 1 on");
+      return diagnostics_.error(about(*gpus, "gpus", "out-of-range",
+                                      in_quotes(gpus->text) + " is no number of GPUs",
+                                      "a whole number from 1 on"));
     if (*out.gpus > gpus_per_node_ && *out.gpus % gpus_per_node_ != 0 && out.skip.empty())
       out.skip = fmt::format("{} GPUs are no multiple of the {} of a node (`gpus_per_node`)", *out.gpus,
                              gpus_per_node_);
