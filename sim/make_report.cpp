@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -259,7 +260,8 @@ FlopRate mean_peak(const Scenario& scenario) {
   return FlopRate(sum / gpus);
 }
 
-Report make_report(const Scenario& scenario, const Simulation& simulation, MemoryLedger memory) {
+Report make_report(const Scenario& scenario, const Simulation& simulation, std::span<const int> weights,
+                   MemoryLedger memory) {
   Report report;
   report.scenario = scenario.source;
   report.name = scenario.name;
@@ -269,7 +271,7 @@ Report make_report(const Scenario& scenario, const Simulation& simulation, Memor
   const Window window = iteration_window(simulation.program, simulation.timeline);
   const bool alone = scenario.schedule.iterations == 1;
   report.iteration_time = window.length();
-  report.bubble = alone ? measure_bubble(simulation.program, simulation.timeline)
+  report.bubble = alone ? measure_bubble(simulation.program, simulation.timeline, weights)
                         : measure_steady_bubble(simulation.program, simulation.timeline, window);
   report.breakdown = alone ? measure_breakdown(simulation.program, simulation.timeline)
                            : measure_steady_breakdown(simulation.program, simulation.timeline, window);

@@ -4,6 +4,8 @@
 //             a profile that was never scored, its spread by kind of knowledge.
 #pragma once
 
+#include <span>
+
 #include "sim/simulate.hpp"
 
 namespace stagecraft {
@@ -11,7 +13,9 @@ namespace stagecraft {
 // FLOP/s of a GPU in the precision of training, on average over the cluster. requires a profile.
 [[nodiscard]] FlopRate mean_peak(const Scenario& scenario);
 
-// `simulation` is complete but for its report; `memory` is the ledger of its plan and order.
-[[nodiscard]] Report make_report(const Scenario& scenario, const Simulation& simulation, MemoryLedger memory);
+// `simulation` is complete but for its report; `weights` are those of its copies (measure_bubble), `memory` is
+// the ledger of its plan and order.
+[[nodiscard]] Report make_report(const Scenario& scenario, const Simulation& simulation,
+                                 std::span<const int> weights, MemoryLedger memory);
 
 }  // namespace stagecraft

@@ -18,7 +18,6 @@
 #include "sim/mixed_prices.hpp"
 #include "sim/price_iteration.hpp"
 #include "sim/report/memory_moment.hpp"
-#include "sim/report/rank_passes.hpp"
 #include "sim/scenario/load_faults.hpp"
 #include "sim/scenario/load_jobs.hpp"
 #include "sim/shared_fabric.hpp"
@@ -35,7 +34,7 @@ void add_single(Simulation& simulation, LowerOptions how) {
   how.iterations = 1;
   const Program program = lower(simulation.prepared.schedule, simulation.prices, how);
   const Timeline timeline = run(program);
-  simulation.report.bubble = measure_bubble(program, timeline);
+  simulation.report.bubble = measure_bubble(program, timeline, how.weights);
   time_peaks(simulation.report.memory, program, timeline);
 }
 
@@ -172,14 +171,6 @@ std::vector<std::string> rank_names(const ParallelPlan& plan, const FaultPlan& f
   return names;
 }
 
-// A copy without faults stands for many replicas.
-void count_all_replicas(Simulation& simulation, const FaultPlan& faults) {
-  Bubble& bubble = simulation.report.bubble;
-  if (bubble.ideal == Duration::zero()) return;
-  const std::vector<RankPasses> ranks = passes_by_rank(simulation.program, simulation.timeline);
-  bubble.fraction = idle_share(ranks, weights_of(faults), bubble.makespan);
-}
-
 FaultReport fault_report(const Scenario& scenario, const Simulation& simulation, const FaultPlan& faults,
                          Duration without) {
   FaultReport report{.faults = {}, .without = without};
@@ -216,13 +207,12 @@ Simulation simulate_in_full(const Scenario& scenario, const SimulateOptions& opt
                         .timeline = std::move(result.timeline),
                         .network = std::move(result.network),
                         .report = {}};
-  simulation.report = make_report(
-      scenario, simulation, ledger_of(scenario, simulation.prepared.plan, simulation.prepared.schedule));
-  if (!scenario.faults.empty()) {
-    count_all_replicas(simulation, job.faults);
+  simulation.report =
+      make_report(scenario, simulation, weights_of(job.faults),
+                  ledger_of(scenario, simulation.prepared.plan, simulation.prepared.schedule));
+  if (!scenario.faults.empty())
     simulation.report.faults =
         fault_report(scenario, simulation, job.faults, run_all(without).timeline.makespan);
-  }
   const Schedule& order = simulation.prepared.schedule;
   if (scenario.schedule.iterations > 1 && order.flush)
     add_single(simulation, lower_options(scenario, order, simulation.prices, job.faults));

@@ -145,7 +145,7 @@ IdVector<TaskId, std::optional<TaskId>> tight_predecessors(const Program& progra
   return tight;
 }
 
-Bubble measure_bubble(const Program& program, const Timeline& timeline) {
+Bubble measure_bubble(const Program& program, const Timeline& timeline, std::span<const int> weights) {
   const std::vector<RankPasses> ranks = passes_by_rank(program, timeline);
   Bubble bubble;
   if (ranks.empty()) return bubble;
@@ -157,7 +157,7 @@ Bubble measure_bubble(const Program& program, const Timeline& timeline) {
   if (bubble.ideal > Duration::zero()) {
     bubble.over_ideal = static_cast<double>((bubble.makespan - bubble.ideal).count()) /
                         static_cast<double>(bubble.ideal.count());
-    bubble.fraction = idle_share(ranks, {}, bubble.makespan);
+    bubble.fraction = idle_share(ranks, weights, bubble.makespan);
   }
   return bubble;
 }

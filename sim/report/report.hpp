@@ -198,8 +198,10 @@ struct Window {
 [[nodiscard]] std::vector<PathShare> measure_steady_path(const Program& program, const Timeline& timeline,
                                                          Window window);
 
-// Tasks on the compute streams with a stage are passes; everything else is not.
-[[nodiscard]] Bubble measure_bubble(const Program& program, const Timeline& timeline);
+// Tasks on the compute streams with a stage are passes; everything else is not. `weights`, by copy of the
+// pipeline: number of replicas that it stands for; empty: all equal.
+[[nodiscard]] Bubble measure_bubble(const Program& program, const Timeline& timeline,
+                                    std::span<const int> weights = {});
 
 // For each task the first predecessor (lowest id; the one before it on its stream counts) that ended when it
 // started.
