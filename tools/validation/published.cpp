@@ -163,11 +163,12 @@ class RowReader {
     for (const std::string_view key : kTimes) {
       const YamlNode* node = row.find(key);
       if (node == nullptr) continue;
-      if (!first.empty())
+      if (first.empty())
+        first = key;
+      else
         diagnostics_.warning(about(*node, key, "contradiction",
                                    fmt::format("stands beside {}, which is the time compared", first),
                                    "keep what was measured; the other may stand under `printed`"));
-      if (first.empty()) first = key;
     }
     const std::optional<double> seconds = measured(row, kTimes[0]), ms = measured(row, kTimes[1]);
     out.iteration_seconds = seconds ? seconds : ms ? std::optional(*ms * 1e-3) : std::nullopt;
