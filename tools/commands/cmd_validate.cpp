@@ -49,7 +49,7 @@ std::optional<double> max_error(const Arguments& arguments) {
 // What one call of the command asks for, and what all its sets are scored with.
 struct Call {
   const Arguments& arguments;
-  const SetFabrics& fabrics;
+  const std::vector<KnownSource>& sources;
   const ScoreData& data;
   std::optional<double> limit;  // of a set's mean error
   bool pages = false;           // Markdown: print at the end
@@ -102,7 +102,7 @@ int score_time_of(const PublishedSet& set, Library& library, const Call& call, S
 
 std::optional<PublishedSet> load_set(const std::filesystem::path& file, const Call& call, Session& session) {
   Diagnostics diagnostics;
-  std::optional<PublishedSet> set = load_published(file, call.fabrics, diagnostics);
+  std::optional<PublishedSet> set = load_published(file, call.sources, diagnostics);
   const bool silent = set && (call.arguments.has("json") || call.arguments.has("markdown"));
   if (!silent) print_diagnostics(diagnostics.sorted(), call.arguments, session);
   return set;
@@ -198,14 +198,14 @@ int validate_command(const Arguments& arguments, Session& session) {
   refuse_contradictions(arguments);
   const std::optional<double> limit = max_error(arguments);
   Diagnostics diagnostics;
-  const SetFabrics fabrics = set_fabrics(session.data, diagnostics);
+  const std::vector<KnownSource> sources = known_sources(session.data, diagnostics);
   const ScoreData data = load_score_data(session.data, diagnostics);
   if (diagnostics.has_errors()) {
     print_diagnostics(diagnostics.sorted(), arguments, session);
     return kWrongInput;
   }
   const Call call{.arguments = arguments,
-                  .fabrics = fabrics,
+                  .sources = sources,
                   .data = data,
                   .limit = limit,
                   .pages = arguments.has("markdown"),

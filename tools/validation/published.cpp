@@ -110,8 +110,8 @@ constexpr std::array<std::string_view, 14> kOtherRowKeys = {"id",
 
 class RowReader {
  public:
-  RowReader(const YamlNode& file, std::string fabric, std::int64_t gpus_per_node, Diagnostics& diagnostics)
-      : file_(file), fabric_(std::move(fabric)), gpus_per_node_(gpus_per_node), diagnostics_(diagnostics) {}
+  RowReader(const YamlNode& file, std::int64_t gpus_per_node, Diagnostics& diagnostics)
+      : file_(file), gpus_per_node_(gpus_per_node), diagnostics_(diagnostics) {}
 
   PublishedRow read(const YamlNode& row) {
     PublishedRow out;
@@ -254,12 +254,9 @@ class RowReader {
     } else {
       put(cluster, "nodes", yaml_scalar(std::to_string(*out.gpus / gpus_per_node_), gpus->where));
     }
-    if (!fabric_.empty() && cluster.find("fabric") == nullptr)
-      put(cluster, "fabric", yaml_scalar(fabric_, gpus->where));
   }
 
   const YamlNode& file_;
-  std::string fabric_;
   std::int64_t gpus_per_node_;
   Diagnostics& diagnostics_;
 };
@@ -372,17 +369,18 @@ void check_ids(const std::vector<YamlNode>& rows, Diagnostics& diagnostics) {
   }
 }
 
-}  // namespace
-
-SetFabrics load_set_fabrics(const std::filesystem::path& file, Diagnostics& diagnostics) {
-  SetFabrics fabrics;
-  const std::optional<YamlNode> root = load_yaml_file(file, diagnostics);
-  if (!root) return fabrics;
-  for (const YamlEntry& entry : root->entries) fabrics[entry.key] = entry.value.text;
-  return fabrics;
+// What is known of the source of a set, for its rows and beside what it assumes.
+void add_known(const KnownSource& known, PublishedSet& set) {
+  bool used = false;
+  for (PublishedRow& row : set.rows) used |= known.complete(row.scenario);
+  if (used) set.assumed.insert(set.assumed.end(), known.why.begin(), known.why.end());
+  if (!set.memory_figure) set.memory_figure = known.memory_figure;
 }
 
-std::optional<PublishedSet> load_published(const std::filesystem::path& file, const SetFabrics& fabrics,
+}  // namespace
+
+std::optional<PublishedSet> load_published(const std::filesystem::path& file,
+                                           const std::vector<KnownSource>& sources,
                                            Diagnostics& diagnostics) {
   const std::optional<YamlNode> root = load_yaml_file(file, diagnostics);
   if (!root) return std::nullopt;
@@ -402,11 +400,10 @@ std::optional<PublishedSet> load_published(const std::filesystem::path& file, co
   constexpr std::int64_t kUsual = 8;  // the format's rule where a file does not say
   const std::int64_t gpus_per_node = top.integer("gpus_per_node", {.min = 1, .fallback = kUsual});
   for (const char* key : {"scenario", "models"}) (void)top.map(key);  // reports what is no mapping
-  const auto fabric = fabrics.find(set.name);
-  RowReader reader(*root, fabric == fabrics.end() ? std::string() : fabric->second, gpus_per_node,
-                   diagnostics);
+  RowReader reader(*root, gpus_per_node, diagnostics);
   const std::vector<YamlNode> rows = rows_of(top);
   for (const YamlNode& row : rows) set.rows.push_back(reader.read(row));
+  for (const KnownSource& known : known_of(sources, set.origin)) add_known(known, set);
   check_ids(rows, diagnostics);
   mention_slips(*root, diagnostics);
   if (!errors.clean()) return std::nullopt;

@@ -2,8 +2,7 @@
 //
 // A file (format stagecraft.published/1) holds what all its rows share in the keys of the scenario schema,
 // named models, and rows whose keys are scenario keys without their section. Nothing but the row and the
-// file's shared part goes into a scenario; the only thing added is the fabric of the cluster that a set was
-// measured on (calibrate/validation/clusters.yaml).
+// file's shared part goes into a scenario, and what is known of its source (known_sources.hpp).
 #pragma once
 
 #include <cstdint>
@@ -17,6 +16,7 @@
 #include "base/diagnostic.hpp"
 #include "base/units.hpp"
 #include "base/yaml.hpp"
+#include "tools/validation/known_sources.hpp"
 
 namespace stagecraft {
 
@@ -33,10 +33,6 @@ struct PublishedRow {
   std::map<std::string, std::string> keys;  // scenario keys of the row with their values, as text
   std::map<std::string, double> peers;      // other tools' seconds per iteration
 };
-
-// What a set's memory figures are; figures of different kinds are never compared.
-enum class MemoryFigure : std::uint8_t { kAllocated, kReserved, kDevice };
-inline constexpr std::string_view kMemoryFigureNames[] = {"allocated", "reserved", "device"};
 
 // Which GPU they are of.
 enum class MemoryRank : std::uint8_t {
@@ -57,11 +53,8 @@ struct PublishedSet {
   std::vector<PublishedRow> rows;
 };
 
-// Set name -> fabric of the cluster that it was measured on.
-using SetFabrics = std::map<std::string, std::string>;
-[[nodiscard]] SetFabrics load_set_fabrics(const std::filesystem::path& file, Diagnostics& diagnostics);
-
 [[nodiscard]] std::optional<PublishedSet> load_published(const std::filesystem::path& file,
-                                                         const SetFabrics& fabrics, Diagnostics& diagnostics);
+                                                         const std::vector<KnownSource>& sources,
+                                                         Diagnostics& diagnostics);
 
 }  // namespace stagecraft

@@ -10,10 +10,10 @@
 
 namespace stagecraft {
 
-// Files of a folder below the data directory, by name; `clusters` is none.
+// Files of a folder below the data directory, by name; `sources` is none.
 [[nodiscard]] std::vector<std::filesystem::path> published_files(const DataDirectory& data,
                                                                  const std::string& folder);
 
-[[nodiscard]] SetFabrics set_fabrics(const DataDirectory& data, Diagnostics& diagnostics);
+[[nodiscard]] std::vector<KnownSource> known_sources(const DataDirectory& data, Diagnostics& diagnostics);
 
 }  // namespace stagecraft

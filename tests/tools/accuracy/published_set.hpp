@@ -11,12 +11,12 @@
 
 namespace stagecraft {
 
-// calibrate/validation/NAME.yaml, with the fabrics of its set; throws where it cannot be read.
+// calibrate/validation/NAME.yaml, with what is known of its source; throws where it cannot be read.
 inline PublishedSet published(const std::string& name) {
   Diagnostics diagnostics;
   const std::filesystem::path folder = repository().root / "calibrate/validation";
-  const SetFabrics fabrics = load_set_fabrics(folder / "clusters.yaml", diagnostics);
-  auto set = load_published(folder / (name + ".yaml"), fabrics, diagnostics);
+  const std::vector<KnownSource> sources = load_known_sources(folder / "sources.yaml", diagnostics);
+  auto set = load_published(folder / (name + ".yaml"), sources, diagnostics);
   diagnostics.throw_if_errors();
   return *std::move(set);
 }

@@ -72,6 +72,48 @@ TEST(PublishedSet, SaysHowManyGpusItsNodesHave) {
   std::filesystem::remove(file);
 }
 
+// What is known of a source holds for whatever file has rows of it; what the file says itself comes first.
+TEST(PublishedSet, IsCompletedByWhatIsKnownOfItsSource) {
+  const std::filesystem::path folder(testing::TempDir());
+  const auto write = [&](const char* name, const std::string& text) {
+    std::ofstream(folder / name) << text;
+    return folder / name;
+  };
+  Diagnostics diagnostics;
+  const std::vector<KnownSource> sources = load_known_sources(
+      write("known.yaml",
+            "- {source: a/b, unsaid: {model: {dropout: false}, cluster: {fabric: slow}}, memory_figure: "
+            "device, "
+            "why: dropout}\n"
+            "- {source: a/b @12345678, where: {cluster: {node: stand-in}}, instead: {cluster: {node: card}}, "
+            "why: the card}\n"
+            "- {source: c/d, unsaid: {cluster: {fabric: other}}, why: nothing}\n"),
+      diagnostics);
+  const auto read = [&](const std::string& commit, const std::string& cluster) {
+    const auto set = load_published(
+        write("rows.yaml", "format: stagecraft.published/1\nset: x\nsource: {title: x, repo: a/b, commit: " +
+                               commit + "}\nscenario: {cluster: " + cluster +
+                               "}\nmodels: {m: {layers: 2}}\nrows:\n- {id: r, gpus: 8, model: m}\n"),
+        sources, diagnostics);
+    diagnostics.throw_if_errors();
+    return *set;
+  };
+  const auto value = [](const PublishedSet& set, const char* section, const char* key) {
+    return set.rows.at(0).scenario.find(section)->find(key)->text;
+  };
+  const PublishedSet stands_in = read("123456789abc", "{node: stand-in}");
+  EXPECT_EQ(value(stands_in, "model", "dropout"), "false");
+  EXPECT_EQ(value(stands_in, "cluster", "fabric"), "slow");
+  EXPECT_EQ(value(stands_in, "cluster", "node"), "card");
+  EXPECT_EQ(stands_in.assumed, (std::vector<std::string>{"dropout", "the card"}));
+  EXPECT_EQ(stands_in.memory_figure, MemoryFigure::kDevice);
+  const PublishedSet later = read("abcdef123456", "{node: stand-in, fabric: own}");
+  EXPECT_EQ(value(later, "cluster", "fabric"), "own");
+  EXPECT_EQ(value(later, "cluster", "node"), "stand-in");  // of another version nothing is known
+  EXPECT_EQ(later.assumed, std::vector<std::string>{"dropout"});
+  for (const char* name : {"known.yaml", "rows.yaml"}) std::filesystem::remove(folder / name);
+}
+
 // What the rows of a table differ in, but for names that two sections have and the mapping `options.memory`.
 TEST(PublishedSet, TakesKeysOfPlansJobsOverlapsAndOptionsInRows) {
   Diagnostics diagnostics;
