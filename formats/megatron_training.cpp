@@ -203,6 +203,28 @@ void warn_of_waiting_all_reduce(MegatronReader& reader, const MegatronJob& job) 
     reader.warning(kName, "not-modelled", "is not modelled: the all-reduce of inputs is not overlapped");
 }
 
+// Operations that Megatron-LM fuses unless it is told not to.
+void add_unfused(MegatronReader& reader, bool swiglu, bool rope, Entries& entries) {
+  FragmentEntry list{.key = "unfused", .value = {.kind = YamlNode::Kind::kSequence}};
+  const auto add = [&](const char* word, const char* flag, bool used) {
+    if (reader.given(flag) == nullptr || reader.flag(flag) || !used) return;
+    list.value.items.push_back(fragment_text(word, reader.source(flag).where));
+    list.comment += (list.comment.empty() ? "" : ", ") + reader.source(flag).comment;
+  };
+  add("gelu", "bias_gelu_fusion", !swiglu);
+  add("swiglu", "bias_swiglu_fusion", swiglu);
+  add("rope", "apply_rope_fusion", rope);
+  if (!list.value.items.empty()) entries.push_back(std::move(list));
+}
+
+// The fused loss is Megatron-Core's compiled one or Transformer Engine's.
+void add_loss(MegatronReader& reader, Entries& entries) {
+  if (!reader.flag("cross_entropy_loss_fusion")) return;
+  const bool te = reader.text("cross_entropy_fusion_impl") == "te";
+  entries.push_back(map_entry("memory", {flag_entry(te ? "fused_loss" : "compiled_loss", true,
+                                                    reader.source("cross_entropy_loss_fusion"))}));
+}
+
 std::string not_in(MegatronEra era) {
   return fmt::format("not in Megatron-LM {}", megatron_era_name(era));
 }
@@ -334,11 +356,9 @@ Entries read_megatron_options(MegatronReader& reader, const MegatronJob& job) {
   }
   if (const auto graphs = read_cuda_graphs(reader)) entries.push_back(*graphs);
   const bool swiglu = reader.flag("swiglu");
-  warn_of_unfused(reader, "bias_gelu_fusion",
-                  !swiglu && (reader.given("add_bias_linear") == nullptr || reader.flag("add_bias_linear")));
-  warn_of_unfused(reader, "bias_swiglu_fusion", swiglu);
   warn_of_unfused(reader, "bias_dropout_fusion", true);
-  warn_of_unfused(reader, "apply_rope_fusion", !job.learned_positions);
+  add_unfused(reader, swiglu, !job.learned_positions, entries);
+  add_loss(reader, entries);
   if (job.unfused_attention) warn_of_unfused(reader, "masked_softmax_fusion", true);
   return entries;
 }

@@ -22,7 +22,7 @@ struct Elementwise {
 
 // Does software run the activation of a feed-forward block as one kernel?
 [[nodiscard]] constexpr bool fuses_activation(const TransformerSpec& model, const Shard& shard) {
-  return model.activation == Activation::kSwiglu ? fuses(shard, &LateFusions::swiglu) : shard.fused_kernels;
+  return fuses(shard, model.activation == Activation::kSwiglu ? &LateFusions::swiglu : &LateFusions::gelu);
 }
 
 struct FusedOrEager {

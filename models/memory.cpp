@@ -403,7 +403,8 @@ HeadTransient head_transient(const TransformerSpec& model, const Shard& shard) {
     return {.forward = fp32, .backward = matrices * fp32};  // gradients of the loss and of log-softmax
   }
   if (shard.software.loss_in_16_bit) return {.forward = Bytes(0), .backward = sixteen};
-  return {.forward = sixteen, .backward = sixteen};  // the gradient; the logits are freed before it
+  const Bytes copy(shard.software.compiled_loss ? kFp32 * logits(model, shard) : 0);
+  return {.forward = sixteen, .backward = sixteen + copy};  // the gradient; the logits are freed before it
 }
 
 Bytes boundary_activation(const TransformerSpec& model, const Shard& shard) {

@@ -49,27 +49,12 @@ std::vector<std::string> read_schedules(YamlMap& map) {
   return names;
 }
 
-// `unfused`: what it runs eager although it fuses kernels.
-LateFusions read_fusions(YamlMap& map) {
-  std::array<bool, kLateFusionNames.size()> fused;
-  fused.fill(true);
-  for (const std::string& name : map.texts("unfused")) {
-    const auto* const known = std::ranges::find(kLateFusionNames, name);
-    if (known == kLateFusionNames.end())
-      map.error("unfused", "unknown-name", in_quotes(name) + " is no operation that is fused late",
-                "one of " + join(to_strings(kLateFusionNames), ", "));
-    else
-      fused[static_cast<std::size_t>(known - kLateFusionNames.begin())] = false;
-  }
-  return {.rms_norm = fused[0], .swiglu = fused[1], .rope = fused[2]};
-}
-
 SoftwarePreset read_preset(const YamlNode& root, Diagnostics& diagnostics) {
   YamlMap map(&root, "", root.where, diagnostics);
   SoftwarePreset preset;
   preset.fused_kernels = map.boolean("fused_kernels");
   preset.gradient_accumulation_fusion = map.boolean("gradient_accumulation_fusion", true);
-  preset.fuses = read_fusions(map);
+  preset.fuses = load_late_fusions(map);
   preset.attention_kernels = map.texts("attention_kernels");
   preset.recompute_stops_early = map.boolean("recompute_stops_early");
   preset.repeats_flash = map.boolean("repeats_flash", false);
@@ -202,7 +187,7 @@ void apply_software(YamlMap& options, const PresetPlaces& places, Scenario& scen
   if (!options.has("fused_kernels")) spec.fused_kernels = preset.fused_kernels;
   if (!options.has("gradient_accumulation_fusion"))
     spec.gradient_accumulation_fusion = preset.gradient_accumulation_fusion;
-  spec.fuses = preset.fuses;
+  if (!options.has("unfused")) spec.fuses = preset.fuses;
   spec.schedules = preset.schedules;
   spec.recompute_stops_early = preset.recompute_stops_early;
   spec.repeats_flash = preset.repeats_flash;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <string>
 #include <vector>
 
@@ -158,6 +159,7 @@ SoftwareMemory load_software_memory(YamlMap& options) {
   YamlMap map = options.map("memory");
   SoftwareMemory spec;
   spec.fused_loss = map.boolean("fused_loss", false);
+  spec.compiled_loss = map.boolean("compiled_loss", false);
   spec.fp32_logits = map.boolean("fp32_logits", false);
   spec.keep_outputs = map.boolean("keep_outputs", false);
   spec.gradient_placeholders = map.boolean("gradient_placeholders", false);
@@ -298,11 +300,26 @@ OverlapSpec load_overlap(YamlMap& root) {
   return spec;
 }
 
+LateFusions load_late_fusions(YamlMap& map) {
+  std::array<bool, kLateFusionNames.size()> fused;
+  fused.fill(true);
+  for (const std::string& name : map.texts("unfused")) {
+    const auto* const known = std::ranges::find(kLateFusionNames, name);
+    if (known == kLateFusionNames.end())
+      map.error("unfused", "unknown-name", in_quotes(name) + " is no operation that is fused by itself",
+                "one of " + join(to_strings(kLateFusionNames), ", "));
+    else
+      fused[static_cast<std::size_t>(known - kLateFusionNames.begin())] = false;
+  }
+  return {.rms_norm = fused[0], .swiglu = fused[1], .rope = fused[2], .gelu = fused[3]};
+}
+
 OptionsSpec load_options(YamlMap& root) {
   YamlMap map = root.map("options");
   OptionsSpec spec;
   spec.scatter_gather = map.boolean("scatter_gather", true);
   spec.fused_kernels = map.boolean("fused_kernels", true);
+  spec.fuses = load_late_fusions(map);
   spec.gradient_accumulation_fusion = map.boolean("gradient_accumulation_fusion", true);
   spec.attention_kernel = map.text("attention_kernel", "");
   spec.software = map.text("software", "");

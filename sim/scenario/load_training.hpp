@@ -18,6 +18,9 @@ namespace stagecraft {
 [[nodiscard]] OptionsSpec load_options(YamlMap& root);
 [[nodiscard]] OffloadSpec load_offload(YamlMap& root);
 
+// `unfused`: what runs eager although element-wise kernels are fused, a list of words.
+[[nodiscard]] LateFusions load_late_fusions(YamlMap& map);
+
 // Modules of selective recompute, a list of words.
 [[nodiscard]] RecomputeModules load_recompute_modules(YamlMap& map, const char* key);
 

@@ -65,7 +65,7 @@ class Listener {
   std::vector<Diagnostic> warnings_;
 };
 
-constexpr std::array<std::string_view, 33> kIdleOfStages = {"training.precision",
+constexpr std::array<std::string_view, 34> kIdleOfStages = {"training.precision",
                                                             "training.recompute",
                                                             "training.attention",
                                                             "training.gradient_dtype",
@@ -85,6 +85,7 @@ constexpr std::array<std::string_view, 33> kIdleOfStages = {"training.precision"
                                                             "overlap.shared_experts",
                                                             "options.scatter_gather",
                                                             "options.fused_kernels",
+                                                            "options.unfused",
                                                             "options.gradient_accumulation_fusion",
                                                             "options.bucket_parameters",
                                                             "options.reshard_after_forward",
@@ -233,6 +234,18 @@ bool chooses_code(const Scenario& scenario) {
   return options.memory.bucket_copies || (fp8 && options.shards_fp8 && !options.fp8_parameters);
 }
 
+// One of the losses that the ledger knows runs.
+void listen_to_loss(Listener& listener, const SoftwareMemory& memory) {
+  listener.say("options.memory.fp32_logits", memory.fp32_logits && memory.fused_loss,
+               "a fused loss casts no logits");
+  listener.say("options.memory.compiled_loss", memory.compiled_loss && memory.fused_loss,
+               "a fused loss has no softmax to copy");
+  listener.say("options.memory.compiled_loss", memory.compiled_loss && memory.fp32_logits,
+               "the loss over fp32 logits is PyTorch's own");
+  listener.say("options.memory.compiled_loss", memory.compiled_loss && memory.loss_in_16_bit,
+               "the loss of options.software is in 16 bit");
+}
+
 void listen_to_degrees(Listener& listener, const Scenario& scenario) {
   const ParallelSpec& parallel = scenario.parallelism;
   const bool one_replica = !has_replicas(scenario);
@@ -257,9 +270,7 @@ void listen_to_degrees(Listener& listener, const Scenario& scenario) {
                "parallelism.pipeline is 1, and no stage sends its outputs");
   listener.say("options.gradient_accumulation_fusion", zero >= 2 && !scenario.options.memory.whole_gradients,
                "gradients of ZeRO 2 and 3 are reduced after each pass, and added to nothing");
-  listener.say("options.memory.fp32_logits",
-               scenario.options.memory.fp32_logits && scenario.options.memory.fused_loss,
-               "a fused loss casts no logits");
+  listen_to_loss(listener, scenario.options.memory);
   listener.say("parallelism.zero_group", parallel.zero_stage == 0,
                "parallelism.zero_stage is 0, and nothing is sharded");
 }
@@ -360,6 +371,24 @@ void listen_to_buckets(Listener& listener, const Scenario& scenario) {
                "overlap.gradients and overlap.parameters are false, and all is reduced and gathered as one");
 }
 
+// Has the model any of the operations that do not run fused?
+bool has_unfused(const TransformerSpec& model, const LateFusions& fuses) {
+  return (!fuses.rms_norm && model.normalization == Normalization::kRmsNorm) ||
+         (!fuses.swiglu && model.activation == Activation::kSwiglu) ||
+         (!fuses.gelu && model.activation == Activation::kGelu) ||
+         (!fuses.rope && model.position == Position::kRope);
+}
+
+void listen_to_unfused(Listener& listener, const Scenario& scenario) {
+  constexpr const char* kPath = "options.unfused";
+  const OptionsSpec& options = scenario.options;
+  const auto* model = std::get_if<TransformerSpec>(&scenario.model);
+  listener.say(kPath, !options.fused_kernels, "options.fused_kernels is false, and nothing is fused");
+  listener.say(kPath,
+               model != nullptr && options.fuses != LateFusions{} && !has_unfused(*model, options.fuses),
+               "the model has no such operation");
+}
+
 void listen_to_options(Listener& listener, const Scenario& scenario) {
   const ParallelSpec& parallel = scenario.parallelism;
   listener.say("options.scatter_gather", parallel.pipeline == 1, "parallelism.pipeline is 1");
@@ -367,6 +396,7 @@ void listen_to_options(Listener& listener, const Scenario& scenario) {
   listener.say("options.scatter_gather", parallel.sequence_parallel,
                "under sequence_parallel each tensor rank sends its own part");
   listen_to_buckets(listener, scenario);
+  listen_to_unfused(listener, scenario);
   listener.say("options.reshard_after_forward", zero_stage_in_effect(scenario) < 3,
                parallel.zero_stage < 3 ? "weights are sharded from zero_stage 3 on"
                                        : "no two ranks share the weights");

@@ -308,11 +308,20 @@ void print(Emitter& out, const OverlapSpec& spec) {
   out.flag("shared_experts", spec.shared_experts);
 }
 
+std::string unfused(const LateFusions& fuses) {
+  const bool fused[] = {fuses.rms_norm, fuses.swiglu, fuses.rope, fuses.gelu};
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < kLateFusionNames.size(); ++i)
+    if (!fused[i]) names.emplace_back(kLateFusionNames[i]);
+  return list_of(names, [](const std::string& name) { return name; });
+}
+
 void print_options(Emitter& out, const Scenario& scenario) {
   const OptionsSpec& spec = scenario.options;
   out.open("options");
   out.flag("scatter_gather", spec.scatter_gather);
   out.flag("fused_kernels", spec.fused_kernels);
+  if (scenario.origins.contains("options.unfused")) out.field("unfused", unfused(spec.fuses));
   out.flag("gradient_accumulation_fusion", spec.gradient_accumulation_fusion);
   if (spec.bucket_parameters) out.number("bucket_parameters", *spec.bucket_parameters);
   out.flag("reshard_after_forward", spec.reshard_after_forward);
@@ -326,6 +335,7 @@ void print_options(Emitter& out, const Scenario& scenario) {
   if (spec.fp8_dispatch) out.flag("fp8_dispatch", true);
   out.open("memory");
   out.flag("fused_loss", spec.memory.fused_loss);
+  out.flag("compiled_loss", spec.memory.compiled_loss);
   out.flag("fp32_logits", spec.memory.fp32_logits);
   out.flag("keep_outputs", spec.memory.keep_outputs);
   out.flag("gradient_placeholders", spec.memory.gradient_placeholders);

@@ -338,6 +338,22 @@ TEST(MegatronOptions, AnUnfusedSoftmaxMattersWhereAttentionIsUnfused) {
   expect_aside(flash, "of unfused attention: --no-masked-softmax-fusion");
 }
 
+TEST(MegatronOptions, NamesWhatIsNotFusedAndWhichLossIs) {
+  const Import plain = import_text(job("--swiglu"));
+  EXPECT_EQ(plain.at("options.unfused"), "absent");
+  EXPECT_EQ(plain.at("options.memory"), "absent");
+  const std::string off = " --no-bias-swiglu-fusion --no-bias-gelu-fusion --no-rope-fusion";
+  const std::string rope = " --position-embedding-type rope";
+  EXPECT_EQ(import_text(job("--swiglu" + rope + off)).at("options.unfused"), "swiglu rope");
+  EXPECT_EQ(import_text(job("--disable-bias-linear" + off)).at("options.unfused"), "gelu");
+  const std::string loss = "--cross-entropy-loss-fusion ";
+  EXPECT_EQ(import_text(job(loss)).at("options.memory.compiled_loss"), "true");
+  EXPECT_EQ(import_text(job(loss + "--cross-entropy-fusion-impl te")).at("options.memory.fused_loss"),
+            "true");
+  expect_aside(import_text(job("--cross-entropy-fusion-impl te")),
+               "without cross_entropy_loss_fusion: --cross-entropy-fusion-impl");
+}
+
 TEST(MegatronOptions, SizesOfACheckpointAreNotRead) {
   expect_said(import_text(job("--use-checkpoint-args --load x")),
               "--use-checkpoint-args: the checkpoint's arguments count in place of those given");

@@ -535,6 +535,17 @@ TEST(HeadTransient, OfALossIn16BitIsTheGradientOfTheLogits) {
   EXPECT_EQ(head_transient(zoo::llama3_8b(), shard).backward, 4 * logits);
 }
 
+// Megatron-Core's compiled loss copies its fp32 softmax in the backward.
+TEST(HeadTransient, OfACompiledLossIsAThirdMatrix) {
+  const std::int64_t logits = 8192LL * 128256;
+  Shard shard{.sequence = 8192};
+  const Bytes kept = head_activation(zoo::llama3_8b(), shard);
+  shard.software.compiled_loss = true;
+  EXPECT_EQ(head_activation(zoo::llama3_8b(), shard), kept);
+  EXPECT_EQ(head_transient(zoo::llama3_8b(), shard).forward, Bytes(2 * logits));
+  EXPECT_EQ(head_transient(zoo::llama3_8b(), shard).backward, Bytes((2 + 4) * logits));
+}
+
 // A fused loss overwrites the logits in 16 bit: half of the fp32 softmax, and nothing beside it.
 TEST(HeadActivation, IsHalvedByAFusedLoss) {
   Shard shard{.sequence = 8192};

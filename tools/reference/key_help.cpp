@@ -272,6 +272,8 @@ constexpr KeyHelp kScenarioHelp[] = {
     KeyHelp{"options.scatter_gather",
             "tensor ranks send a part each of a pipeline message, receivers gather"},
     KeyHelp{"options.fused_kernels", "element-wise operations are fused", "the software's"},
+    KeyHelp{"options.unfused", "what runs as plain PyTorch all the same: `rmsnorm`, `swiglu`, `rope`, `gelu`",
+            "the software's"},
     KeyHelp{"options.gradient_accumulation_fusion", "weight gradients are added to in the product itself",
             "the software's"},
     KeyHelp{"options.attention_kernel", "flash kernel, by its name in the profile",
@@ -303,6 +305,10 @@ constexpr KeyHelp kScenarioHelp[] = {
             "(DeepSeek-V3); what comes back is not"},
     KeyHelp{"options.memory", "what the software leaves on the GPU"},
     KeyHelp{"options.memory.fused_loss", "the loss writes its gradient over the 16-bit logits"},
+    KeyHelp{"options.memory.compiled_loss",
+            "the loss is Megatron-Core's compiled one (`--cross-entropy-loss-fusion`, `native`), which "
+            "copies its "
+            "softmax"},
     KeyHelp{"options.memory.fp32_logits", "the loss is PyTorch's own over fp32 logits"},
     KeyHelp{"options.memory.keep_outputs", "a stage keeps what it sent until the backward"},
     KeyHelp{"options.memory.gradient_placeholders", "one unread 16-bit gradient for each shape of weight"},

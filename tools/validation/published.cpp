@@ -22,7 +22,11 @@ void put(YamlNode& map, const std::string& key, YamlNode value) {
   map.entries.push_back({.key = key, .where = value.where, .value = std::move(value)});
 }
 
-YamlNode& section(YamlNode& root, const std::string& key) {
+// The mapping at a dotted path.
+YamlNode& section(YamlNode& root, const std::string& path) {
+  const std::size_t dot = path.find('.');
+  if (dot != std::string::npos) return section(section(root, path.substr(0, dot)), path.substr(dot + 1));
+  const std::string& key = path;
   if (root.find(key) == nullptr) {
     YamlNode empty;
     empty.kind = YamlNode::Kind::kMap;
@@ -83,12 +87,15 @@ constexpr RowKey kRowKeys[] = {
     {"reshard_after_forward", "options", "reshard_after_forward"},
     {"attention_kernel", "options", "attention_kernel"},
     {"fused_kernels", "options", "fused_kernels"},
+    {"unfused", "options", "unfused"},
     {"expert_dispatcher", "options", "expert_dispatcher"},
     {"cuda_graphs", "options", "cuda_graphs"},
     {"fp8_dispatch", "options", "fp8_dispatch"},
     {"fp8_parameters", "options", "fp8_parameters"},
     {"fp8_recipe", "options", "fp8_recipe"},
     {"software", "options", "software"},
+    {"fused_loss", "options.memory", "fused_loss"},
+    {"compiled_loss", "options.memory", "compiled_loss"},
     {"schedule", "", "schedule"},
 };
 

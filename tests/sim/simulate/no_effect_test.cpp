@@ -31,6 +31,8 @@ const Alternatives kAlternatives[] = {
     {"overlap.shared_experts", "true", "false"},
     {"options.scatter_gather", "true", "false"},
     {"options.fused_kernels", "true", "false"},
+    {"options.unfused", "[]", "[swiglu, rope]"},
+    {"options.unfused", "[rmsnorm]", "[gelu]"},
     {"options.gradient_accumulation_fusion", "true", "false"},
     {"options.bucket_parameters", "10000000", "100000000"},
     {"options.reshard_after_forward", "true", "false"},
