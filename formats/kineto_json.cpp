@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/text.hpp"
+#include "base/yaml.hpp"
 #include "formats/input_text.hpp"
 #include "formats/kineto_events.hpp"
 
@@ -501,8 +502,8 @@ std::optional<Duration> microseconds(const std::string& decimal) {
   if (negative) rest.remove_prefix(1);
   std::optional<std::int64_t> ns;
   if (rest.find_first_of("eE") != std::string_view::npos) {
-    const double value = std::strtod(std::string(rest).c_str(), nullptr) * 1e3;
-    if (value < static_cast<double>(kMostNs)) ns = static_cast<std::int64_t>(std::llround(value));
+    const std::optional<double> value = parse_number(rest);
+    if (value && *value * 1e3 < static_cast<double>(kMostNs)) ns = std::llround(*value * 1e3);
   } else {
     const std::size_t point = std::min(rest.find('.'), rest.size());
     ns = fixed_point(rest.substr(0, point), rest.substr(std::min(point + 1, rest.size())));

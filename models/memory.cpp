@@ -294,7 +294,7 @@ std::vector<WeightShape> weight_shapes(const TransformerSpec& model, const Shard
 
 // Are the shards of weights, which are gathered, in fp32?
 bool shards_fp32(const Shard& shard) {
-  return shard.gathered_weights && shard.software.fp32_shards;
+  return shard.gathered_weights && shard.rules.fp32_shards;
 }
 
 }  // namespace
@@ -364,7 +364,7 @@ SavedTensors head_tensors(const TransformerSpec& model, const Shard& shard) {
   keep(tensors, "head input", sizes.column_input(), kWeight);
   if (shard.software.fused_loss) {
     keep(tensors, "logits, then their gradient", sizes.element() * logits(model, shard), kWeight);
-  } else if (shard.software.loss_in_16_bit && !shard.software.fp32_logits) {
+  } else if (shard.rules.loss_in_16_bit && !shard.software.fp32_logits) {
     keep(tensors, "logits", sizes.element() * logits(model, shard), kInput);
   } else {
     keep(tensors, "softmax of the logits", kFp32 * logits(model, shard), kInput);
@@ -399,10 +399,10 @@ HeadTransient head_transient(const TransformerSpec& model, const Shard& shard) {
   const Bytes sixteen = head_logits(model, shard);
   if (shard.software.fp32_logits) {
     const Bytes fp32(kFp32 * logits(model, shard));
-    const int matrices = shard.software.loss_parallel && shard.tensor > 1 ? 3 : 2;
+    const int matrices = shard.rules.loss_parallel && shard.tensor > 1 ? 3 : 2;
     return {.forward = fp32, .backward = matrices * fp32};  // gradients of the loss and of log-softmax
   }
-  if (shard.software.loss_in_16_bit) return {.forward = Bytes(0), .backward = sixteen};
+  if (shard.rules.loss_in_16_bit) return {.forward = Bytes(0), .backward = sixteen};
   const Bytes copy(shard.software.compiled_loss ? kFp32 * logits(model, shard) : 0);
   return {.forward = sixteen, .backward = sixteen + copy};  // the gradient; the logits are freed before it
 }

@@ -77,17 +77,6 @@ struct SoftwareMemory {
   // The loss is PyTorch's own over logits cast to fp32: casts, log-softmax and both gradients are whole fp32
   // matrices.
   bool fp32_logits = false;
-  // Where neither applies: the loss keeps the 16-bit logits and a separate gradient (flash_attn's
-  // CrossEntropyLoss).
-  bool loss_in_16_bit = false;
-  // With fp32_logits, the loss of tensor ranks is PyTorch's over sharded logits. Its backward needs a third
-  // fp32 matrix besides the log-softmax: minus one at the targets, the exponentials and their sum
-  // (torch/distributed/tensor/parallel/loss.py, _nll_loss_and_log_softmax_backward).
-  bool loss_parallel = false;
-  // Under sequence parallelism the backward reuses the gathered inputs of QKV, up and the head (PyTorch's
-  // tensor-parallel linear layers save their input); Megatron-LM gathers them again. Layers with overlapped
-  // tensor collectives gather again too, because their compiled gathers and GEMMs are fused.
-  bool gathered_inputs = false;
   bool keep_outputs = false;  // a stage keeps its output until the backward (DeepSpeed's pipeline)
   // One unused 16-bit gradient per shape of weight (Transformer Engine from 2.3 on, where GEMMs accumulate
   // into the main gradients themselves).
@@ -99,6 +88,24 @@ struct SoftwareMemory {
   // bf16 those of a micro-batch lie beside the accumulated fp32 ones, which are cast as one tensor (its
   // BF16_Optimizer).
   bool bucket_copies = false;
+  std::optional<double> fragmentation = {};  // reserved over allocated, less 1; absent: the profile's
+
+  friend bool operator==(const SoftwareMemory&, const SoftwareMemory&) = default;
+};
+
+// What only a preset of the software says of memory: no key of a scenario has it.
+struct MemoryRules {
+  // Without fused_loss and fp32_logits: the loss keeps the 16-bit logits and a separate gradient (flash_attn's
+  // CrossEntropyLoss).
+  bool loss_in_16_bit = false;
+  // With fp32_logits, the loss of tensor ranks is PyTorch's over sharded logits. Its backward needs a third
+  // fp32 matrix besides the log-softmax: minus one at the targets, the exponentials and their sum
+  // (torch/distributed/tensor/parallel/loss.py, _nll_loss_and_log_softmax_backward).
+  bool loss_parallel = false;
+  // Under sequence parallelism the backward reuses the gathered inputs of QKV, up and the head (PyTorch's
+  // tensor-parallel linear layers save their input); Megatron-LM gathers them again. Layers with overlapped
+  // tensor collectives gather again too, because their compiled gathers and GEMMs are fused.
+  bool gathered_inputs = false;
   // ZeRO 3 shards the fp32 weights that the optimizer steps, and casts them for the gather (FSDP): there is
   // no 16-bit shard.
   bool fp32_shards = false;
@@ -119,9 +126,8 @@ struct SoftwareMemory {
   // logits of the last stage, stay until the step ends.
   bool step_messages = false;
   bool user_buffers = true;  // overlapped tensor collectives have registered buffers (TransformerEngine)
-  std::optional<double> fragmentation = {};  // reserved over allocated, less 1; absent: the profile's
 
-  friend bool operator==(const SoftwareMemory&, const SoftwareMemory&) = default;
+  friend bool operator==(const MemoryRules&, const MemoryRules&) = default;
 };
 
 // Split of the weights: dense ones `tensor` ways, routed experts `expert` x `expert_tensor` ways.
@@ -180,6 +186,7 @@ struct Shard {
   bool overlap_context = true;          // ring messages overlap the previous block of the core
   bool overlap_shared_experts = false;  // expert exchanges overlap the shared experts
   SoftwareMemory software = {};
+  MemoryRules rules = {};
 
   [[nodiscard]] std::int64_t tokens() const { return sequence * micro_batch / context; }  // T
   [[nodiscard]] std::int64_t local_tokens() const {
@@ -221,7 +228,7 @@ struct Shard {
   // Inputs of column-parallel GEMMs stay as sequence parallelism gathered them: not gathered in chunks, nor
   // made again from a norm's input.
   [[nodiscard]] bool keeps_gathered() const {
-    return software.gathered_inputs && sequence_parallel && tensor > 1 && !overlap_tensor &&
+    return rules.gathered_inputs && sequence_parallel && tensor > 1 && !overlap_tensor &&
            !recomputes(RecomputeModule::kLayerNorm);
   }
 };

@@ -13,8 +13,8 @@ double overlap_slowdown_of(const Scenario& scenario, const IterationPrices& pric
   const bool sharded =
       std::ranges::any_of(prices.stages, [](const StagePrice& stage) { return !stage.units.empty(); });
   const auto loaded = [&](double slowdown) { return 1 + (slowdown - 1) * prices.unit_load; };
-  if (sharded && scenario.options.sharded_overlap_slowdown)
-    return loaded(*scenario.options.sharded_overlap_slowdown);
+  if (sharded && scenario.options.rules.sharded_overlap_slowdown)
+    return loaded(*scenario.options.rules.sharded_overlap_slowdown);
   double most = 1;
   for (const HardwareProfile* profile : profiles_of(scenario))
     most = std::max(most,
@@ -25,7 +25,7 @@ double overlap_slowdown_of(const Scenario& scenario, const IterationPrices& pric
 std::optional<FusedPairRule> pair_rule(const Scenario& scenario) {
   const bool neighbours = overlaps_expert_exchanges(scenario);
   if (!neighbours && !runs_fused_pairs(scenario)) return std::nullopt;
-  FusedPairRule rule{.neighbours = neighbours, .expert_overlap = scenario.options.expert_overlap};
+  FusedPairRule rule{.neighbours = neighbours, .expert_overlap = scenario.options.rules.expert_overlap};
   if (!neighbours) rule.share = scenario.schedule.fused_share;
   for (const HardwareProfile* profile : profiles_of(scenario)) {
     rule.slowdown = std::max(rule.slowdown, profile->gradient_overlap_slowdown.value);
@@ -77,12 +77,13 @@ bool messages_meet(const IterationPrices& prices) {
 
 LowerOptions lower_options(const Scenario& scenario, const Schedule& schedule,
                            const IterationPrices& prices) {
-  const bool keeps_whole = scenario.options.reduces_behind_backward && scenario.parallelism.pipeline > 1;
+  const bool keeps_whole =
+      scenario.options.rules.reduces_behind_backward && scenario.parallelism.pipeline > 1;
   return {.blocking_messages = !scenario.overlap.pipeline,
           .queued_messages = scenario.overlap.pipeline && messages_meet(prices),
           .overlap_gradients = scenario.overlap.gradients,
           .overlap_parameters = scenario.overlap.parameters,
-          .aligned_gradients = scenario.options.aligned_gradients,
+          .aligned_gradients = scenario.options.rules.aligned_gradients,
           .reduce_last = scenario.options.memory.whole_gradients,
           .reduce_behind = keeps_whole && scenario.options.memory.whole_gradients,
           .gather_once = keeps_whole,

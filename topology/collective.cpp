@@ -56,11 +56,12 @@ Priced price(const CollectiveRequest& request) {
   const auto& [cluster, profile, member, group, kind, size] = request;
   const NodeSpec& spec = cluster.node_spec_of(member);
   const int ranks = group.ranks_per_node;
+  const NodeCollective in_node{.profile = profile, .node = spec, .kind = kind, .ranks = ranks, .size = size};
   if (group.nodes == 1) {
-    const Tier node = inside(request, in_node_curve(profile, spec, kind, ranks, size));
+    const Tier node = inside(request, in_node_curve(in_node));
     return {node.time, node.curve.algorithm, node.curve.provenance, 1, node.efficiency};
   }
-  const Tier passing = ranks > 1 ? inside(request, passing_curve(profile, spec, kind, ranks, size)) : Tier{};
+  const Tier passing = ranks > 1 ? inside(request, passing_curve(in_node)) : Tier{};
   std::optional<Priced> best;
   for (const NetworkWay& way : network_ways(request)) {
     const bool nvls = way.algorithm == "nvls-tree";

@@ -120,30 +120,34 @@ Curve on_links_of(const NodeSpec& node, const HardwareProfile& profile, Curve cu
   return curve;
 }
 
-bool nccl_runs_nvls(const HardwareProfile& profile, const NodeSpec& node, CollectiveKind kind, int ranks,
-                    Bytes size) {
-  if (kind != CollectiveKind::kAllReduce || !serves_nvls(profile, node, ranks)) return false;
-  const NcclSystem system{.generation = *nccl_generation(profile, node.nvlink), .ranks = ranks};
-  return nccl_choice(system, kind, size)->algorithm == "nvls";
+bool nccl_runs_nvls(const NodeCollective& c) {
+  if (c.kind != CollectiveKind::kAllReduce || !serves_nvls(c.profile, c.node, c.ranks)) return false;
+  const NcclSystem system{.generation = *nccl_generation(c.profile, c.node.nvlink), .ranks = c.ranks};
+  return nccl_choice(system, c.kind, c.size)->algorithm == "nvls";
 }
 
 // The fastest of the profile's curves for these algorithms; if there is none, a curve derived from
 // all-reduce.
-std::optional<Curve> fastest(const HardwareProfile& profile, CollectiveKind kind, int ranks, Bytes size,
-                             AtSize points, std::initializer_list<std::string_view> algorithms) {
-  const double factor = bus_factor(kind, ranks);
+std::optional<Curve> fastest(const NodeCollective& c, AtSize points,
+                             std::initializer_list<std::string_view> algorithms) {
+  const double factor = bus_factor(c.kind, c.ranks);
   std::optional<Curve> best;
   const auto consider = [&](const std::optional<Curve>& curve) {
-    if (curve && (!best || time_of(*curve, factor, size).total() < time_of(*best, factor, size).total()))
+    if (curve && (!best || time_of(*curve, factor, c.size).total() < time_of(*best, factor, c.size).total()))
       best = curve;
   };
   for (const std::string_view algorithm : algorithms)
-    consider(fitted(profile, kind, algorithm, ranks, points));
-  if (best || kind == CollectiveKind::kAllReduce) return best;
+    consider(fitted(c.profile, c.kind, algorithm, c.ranks, points));
+  if (best || c.kind == CollectiveKind::kAllReduce) return best;
   for (const std::string_view algorithm : {"any", "ring"})
-    if (const auto curve = fitted(profile, CollectiveKind::kAllReduce, algorithm, ranks, std::nullopt))
-      consider(derived(*curve, kind));
+    if (const auto curve = fitted(c.profile, CollectiveKind::kAllReduce, algorithm, c.ranks, std::nullopt))
+      consider(derived(*curve, c.kind));
   return best;
+}
+
+// `curve` of the profile on the links of the node; without one, an assumed curve.
+Curve or_unmeasured(const NodeCollective& c, const std::optional<Curve>& curve) {
+  return curve ? on_links_of(c.node, c.profile, *curve) : unmeasured(c.node, c.ranks);
 }
 
 }  // namespace
@@ -172,22 +176,16 @@ Curve nvls_curve(const HardwareProfile& profile, const NodeSpec& node, int ranks
           .provenance = Provenance::kAnalytic};
 }
 
-Curve passing_curve(const HardwareProfile& profile, const NodeSpec& node, CollectiveKind kind, int ranks,
-                    Bytes size) {
-  if (on_other_links(node, profile)) return unmeasured(node, ranks);
-  const std::optional<Curve> best =
-      fastest(profile, kind, ranks, size, std::nullopt, {"any", "ring", "tree", "direct"});
-  return best ? on_links_of(node, profile, *best) : unmeasured(node, ranks);
+Curve passing_curve(const NodeCollective& c) {
+  if (on_other_links(c.node, c.profile)) return unmeasured(c.node, c.ranks);
+  return or_unmeasured(c, fastest(c, std::nullopt, {"any", "ring", "tree", "direct"}));
 }
 
-Curve in_node_curve(const HardwareProfile& profile, const NodeSpec& node, CollectiveKind kind, int ranks,
-                    Bytes size) {
-  if (on_other_links(node, profile)) return unmeasured(node, ranks);
-  const std::optional<Curve> nvls = fitted(profile, kind, "nvls", ranks, size);
-  if (nvls && nccl_runs_nvls(profile, node, kind, ranks, size)) return on_links_of(node, profile, *nvls);
-  const std::optional<Curve> best =
-      fastest(profile, kind, ranks, size, size, {"any", "ring", "tree", "nvls", "direct"});
-  return best ? on_links_of(node, profile, *best) : unmeasured(node, ranks);
+Curve in_node_curve(const NodeCollective& c) {
+  if (on_other_links(c.node, c.profile)) return unmeasured(c.node, c.ranks);
+  const std::optional<Curve> nvls = fitted(c.profile, c.kind, "nvls", c.ranks, c.size);
+  if (nvls && nccl_runs_nvls(c)) return on_links_of(c.node, c.profile, *nvls);
+  return or_unmeasured(c, fastest(c, c.size, {"any", "ring", "tree", "nvls", "direct"}));
 }
 
 }  // namespace stagecraft

@@ -27,15 +27,21 @@ struct Curve {
 
 [[nodiscard]] TierTime time_of(const Curve& curve, double factor, Bytes size);
 
-// The curve of `ranks` GPUs of one node, by the rules of collective.hpp: at `size`, where the points of a fit
-// have been followed.
-[[nodiscard]] Curve in_node_curve(const HardwareProfile& profile, const NodeSpec& node, CollectiveKind kind,
-                                  int ranks, Bytes size);
+// A collective of `ranks` GPUs of one node.
+struct NodeCollective {
+  const HardwareProfile& profile;
+  const NodeSpec& node;
+  CollectiveKind kind;
+  int ranks;
+  Bytes size;
+};
+
+// The curve by the rules of collective.hpp: at its size, where the points of a fit have been followed.
+[[nodiscard]] Curve in_node_curve(const NodeCollective& collective);
 
 // The curve without NVLS and without points, so that a sum of two tiers rises with the size: the part inside
 // a node of an algorithm over nodes whose GPUs forward all data themselves.
-[[nodiscard]] Curve passing_curve(const HardwareProfile& profile, const NodeSpec& node, CollectiveKind kind,
-                                  int ranks, Bytes size);
+[[nodiscard]] Curve passing_curve(const NodeCollective& collective);
 
 // The curve of the NVSwitch's own reduction, whatever else the profile knows: latency and rate of its fit,
 // whose root is of chunks that an algorithm over nodes counts itself; or NCCL's own rate (tuning.cc 2.28.9: 8

@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "calibrate/bench/device_values.cuh"
+#include "calibrate/bench/for_each_element.cuh"
 #include "calibrate/bench/harness.hpp"
 
 namespace stagecraft {
@@ -18,26 +19,21 @@ unsigned blocks_for(std::int64_t count, int sms) {
 
 template <class T>
 __global__ void fill_normal_kernel(T* data, std::int64_t count, std::uint64_t seed, float scale) {
-  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
-  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
-       i += stride)
+  for_each_element(count, [&](std::int64_t i) {
     data[i] = from_float<T>(scale * normal_number(seed, static_cast<std::uint64_t>(i)));
+  });
 }
 
 __global__ void fill_integers_kernel(std::int32_t* data, std::int64_t count, std::int32_t limit,
                                      std::uint64_t seed) {
-  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
-  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
-       i += stride)
+  for_each_element(count, [&](std::int64_t i) {
     data[i] = static_cast<std::int32_t>(random_bits(seed, static_cast<std::uint64_t>(i)) % limit);
+  });
 }
 
 template <class T>
 __global__ void gather_kernel(const T* data, const std::int64_t* indices, std::int64_t count, double* out) {
-  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
-  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
-       i += stride)
-    out[i] = to_double(data[indices[i]]);
+  for_each_element(count, [&](std::int64_t i) { out[i] = to_double(data[indices[i]]); });
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <thread>
 
+#include "calibrate/bench/for_each_element.cuh"
 #include "calibrate/bench/harness.hpp"
 
 namespace stagecraft {
@@ -52,12 +53,10 @@ __global__ void probe_kernel(std::uint64_t nanoseconds, std::uint64_t* counters)
 // have.
 __global__ void flush_kernel(const uint4* data, std::int64_t count, std::uint64_t* sink) {
   unsigned sum = 0;
-  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
-  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
-       i += stride) {
+  for_each_element(count, [&](std::int64_t i) {
     const uint4 four = __ldcg(data + i);
     sum |= four.x | four.y | four.z | four.w;
-  }
+  });
   if (sum != 0) *sink = sum;  // the buffer holds zeros
 }
 

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstring>
 
+#include "calibrate/bench/for_each_element.cuh"
 #include "calibrate/bench/harness.hpp"
 
 namespace stagecraft {
@@ -39,10 +40,7 @@ __global__ void read_kernel(const uint4* from, std::int64_t count, unsigned* sum
 }
 
 __global__ void write_kernel(uint4* to, std::int64_t count, unsigned value) {
-  const std::int64_t stride = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
-  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count;
-       i += stride)
-    to[i] = make_uint4(value, value, value, value);
+  for_each_element(count, [&](std::int64_t i) { to[i] = make_uint4(value, value, value, value); });
 }
 
 using Shape = std::map<std::string, std::int64_t>;

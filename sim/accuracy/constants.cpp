@@ -170,20 +170,20 @@ constexpr ModelConstant kConstants[] = {
      [](const Scenario& s) -> double { return s.cluster->groups.front().node.nvlink_domain; }, widen_nvlink},
     constant(
         "piece_overhead", "seconds of the host for a rank's piece in a list that a collective takes",
-        [](auto& s) -> auto& { return s.options.piece_overhead; }),
+        [](auto& s) -> auto& { return s.options.rules.piece_overhead; }),
     constant(
         "operator_overhead", "seconds of the host for an operator that the framework calls",
-        [](auto& s) -> auto& { return s.options.operator_overhead; }),
+        [](auto& s) -> auto& { return s.options.rules.operator_overhead; }),
     constant(
         "kernel_overhead", "seconds of the host for each further launch inside an operator",
-        [](auto& s) -> auto& { return s.options.kernel_overhead; }),
+        [](auto& s) -> auto& { return s.options.rules.kernel_overhead; }),
     constant(
         "exchange_overhead", "seconds added to each pipeline message that its sender waits for",
-        [](auto& s) -> auto& { return s.options.exchange_overhead.value; }),
+        [](auto& s) -> auto& { return s.options.rules.exchange_overhead.value; }),
     constant(
         "tensor_collective_overhead",
         "seconds added to each tensor-parallel all-reduce, half to a part of one",
-        [](auto& s) -> auto& { return s.options.tensor_collective_overhead.value; }),
+        [](auto& s) -> auto& { return s.options.rules.tensor_collective_overhead.value; }),
 };
 
 }  // namespace

@@ -110,7 +110,8 @@ bool more_latency_in_nodes(Scenario& scenario) {
 }
 
 bool more_launch_cost(Scenario& scenario) {
-  for (Duration* cost : {&scenario.options.operator_overhead, &scenario.options.kernel_overhead}) grow(*cost);
+  for (Duration* cost : {&scenario.options.rules.operator_overhead, &scenario.options.rules.kernel_overhead})
+    grow(*cost);
   return each_profile(scenario, [](HardwareProfile& profile) {
     for (Sourced<Duration>* cost : {&profile.host.kernel_gap, &profile.host.launch}) grow(cost->value);
   });

@@ -107,7 +107,7 @@ class Changes {
     bool where_listed = false;  // only for software that lists it, where it is another form of the order
   };
   [[nodiscard]] bool runs(const TriedOrder& order) const {
-    const auto& listed = scenario_.options.schedules;
+    const auto& listed = scenario_.options.rules.schedules;
     if (!listed) return !order.where_listed;
     return std::ranges::find(*listed, order.name) != listed->end();
   }

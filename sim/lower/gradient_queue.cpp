@@ -50,7 +50,7 @@ UnitMemory of_weight_gradient(const TransformerSpec& model, const Shard& shard, 
 }  // namespace
 
 std::int64_t queue_capacity(std::span<const StageUnit> units, const Shard& shard, int zero_stage) {
-  const std::int64_t least = shard.software.communication_unit;
+  const std::int64_t least = shard.rules.communication_unit;
   if (least == 0 || zero_stage < 3) return least;
   std::int64_t layers = 0, parameters = 0;
   for (const StageUnit& unit : units) {

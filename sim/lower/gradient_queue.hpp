@@ -18,7 +18,7 @@
 
 namespace stagecraft {
 
-// Capacity of the queue in parameters: SoftwareMemory::communication_unit, under ZeRO 3 at least two mean
+// Capacity of the queue in parameters: MemoryRules::communication_unit, under ZeRO 3 at least two mean
 // layers; 0 where the software has no queue.
 [[nodiscard]] std::int64_t queue_capacity(std::span<const StageUnit> units, const Shard& shard,
                                           int zero_stage);

@@ -20,8 +20,8 @@ std::int64_t further_launches(const Op& op) {
 }  // namespace
 
 HostCosts host_costs(const OptionsSpec& options) {
-  return {.operator_overhead = options.operator_overhead,
-          .kernel_overhead = options.kernel_overhead,
+  return {.operator_overhead = options.rules.operator_overhead,
+          .kernel_overhead = options.rules.kernel_overhead,
           .graphs = options.cuda_graphs};
 }
 

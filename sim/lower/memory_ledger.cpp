@@ -155,7 +155,7 @@ Bytes RankLedger::largest_message() const {
 void RankLedger::add_messages(LedgerItems& items) const {
   if (plan_.pipeline == 1) return;
   const Bytes message = largest_message();
-  if (!shard_.software.step_messages) return items.add(kBuffers, "messages between stages", message * 4);
+  if (!shard_.rules.step_messages) return items.add(kBuffers, "messages between stages", message * 4);
   items.add(kBuffers, "messages between stages", message * 2);
   const std::int64_t micro_batches = plan_.micro_batches;
   const Bytes logits = head_logits(model_, shard_);
@@ -172,7 +172,7 @@ void RankLedger::add_messages(LedgerItems& items) const {
 //   source  torch/distributed/pipelining/schedules.py, _merge_outputs; pytorch/pytorch #138504, #159251.
 Bytes RankLedger::merged_outputs() const {
   const std::int64_t micro_batches = plan_.micro_batches;
-  const bool merges = shard_.software.step_messages && plan_.pipeline > 1 && holds(&StageContent::head);
+  const bool merges = shard_.rules.step_messages && plan_.pipeline > 1 && holds(&StageContent::head);
   return merges && micro_batches > 2 ? head_logits(model_, shard_) * micro_batches : Bytes(0);
 }
 
@@ -187,7 +187,7 @@ void RankLedger::add_buffers(LedgerItems& items, RankStates::When when) const {
               share_of(staged_activations(), request_.job.offload.activations));
   // Buffers are registered once, for the inputs and outputs of a layer's four GEMMs that sequence parallelism
   // gathers and scatters.
-  if (shard_.software.user_buffers && shard_.overlap_tensor && shard_.sequence_parallel && plan_.tensor > 1)
+  if (shard_.rules.user_buffers && shard_.overlap_tensor && shard_.sequence_parallel && plan_.tensor > 1)
     items.add(kBuffers, "user buffers", message * plan_.tensor * 4);
   items.add(kBuffers, "cuBLAS workspace", request_.profile.memory.workspace.value);
 }

@@ -26,7 +26,7 @@ bool speaks_for_others(const Network& network, int member, RankGroup group) {
 Sourced<Duration> exchange_overhead_of(const PricingRequest& request) {
   if (request.overlap.pipeline) return {};
   const int messages = request.plan.virtual_stages > 1 ? 2 : 1;
-  Sourced<Duration> overhead = request.options.exchange_overhead;
+  Sourced<Duration> overhead = request.options.rules.exchange_overhead;
   overhead.value /= messages;
   return overhead;
 }
@@ -139,7 +139,7 @@ Network network_of(const Cluster& cluster, const HardwareProfile& profile, const
           .memo = request.shared_links ? nullptr : request.memo,
           .collectives = request.collectives,
           .exchange_overhead = exchange_overhead_of(request),
-          .tensor_collective_overhead = request.options.tensor_collective_overhead,
+          .tensor_collective_overhead = request.options.rules.tensor_collective_overhead,
           .host = host_costs(request.options),
           .slowest_gpu = profile.slowest_of(request.gpus.value_or(request.plan.gpus()))};
 }

@@ -114,7 +114,7 @@ class StageSum {
     if (checkpoints > 0) {
       const std::int64_t groups = ceil_div(checkpoints, habits_.checkpoint_group);
       // The first checkpoint lies in the receive buffer of the micro-batch.
-      const std::int64_t received = shard_.software.step_messages && !content_.embedding ? 1 : 0;
+      const std::int64_t received = shard_.rules.step_messages && !content_.embedding ? 1 : 0;
       add(kept, {{.name = "checkpoints", .size = row, .freed_by = FreedBy::kInputGradient}},
           groups - received);
     }

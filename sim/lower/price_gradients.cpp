@@ -176,14 +176,14 @@ void GradientPricing::price_units(HeldStage held, StagePrice& price) {
   const int rank = network_.plan.places().rank_of(held.stage, held.copy);
   const std::vector<StageUnit> units = stage_units(model_, network_.plan, held.stage);
   std::optional<MatricesOfUnits> matrices;
-  if (request_.options.gathers_matrices) matrices.emplace(model_, shard_);
+  if (request_.options.rules.gathers_matrices) matrices.emplace(model_, shard_);
   bool any = false;
   for (std::size_t i = 0; i < units.size(); ++i) {
     UnitPrice& unit = price.units[i];
     const ParameterShare weights = weight_bytes(gathered_of(units[i], shard_), units[i].products, shard_);
     if (is_root(units[i]) && root_stays_gathered(shard_))
       unit.backward_gathers = 0;
-    else if (request_.options.recompute_gathers_again && units[i].recomputed)
+    else if (request_.options.rules.recompute_gathers_again && units[i].recomputed)
       unit.backward_gathers = 2;
     for (const bool experts : {false, true}) {
       const Sharing& sharing = experts ? experts_ : dense_;
@@ -196,7 +196,7 @@ void GradientPricing::price_units(HeldStage held, StagePrice& price) {
         const UnitMatrices unit_matrices = matrices->of(units[i]);
         const std::size_t matrix_count = (experts ? unit_matrices.experts : unit_matrices.dense).size();
         pieces = {.count = std::max<std::int64_t>(static_cast<std::int64_t>(matrix_count), 1),
-                  .copies = (network_.profile.host.launch.value + request_.options.piece_overhead) *
+                  .copies = (network_.profile.host.launch.value + request_.options.rules.piece_overhead) *
                             sharing.shards_n};
       }
       unit.reduce.add(over_shards(rank, sharing, CollectiveKind::kReduceScatter, gradients, pieces));

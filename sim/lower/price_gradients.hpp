@@ -10,9 +10,9 @@
 //                beside the reduce-scatters and gathers of other units where these stay in a node and it
 //                does not, behind them where both are on the same links)
 //     ZeRO 3     as ZeRO 2, and each unit's weights are gathered in the passes; none at the end. DeepSpeed's
-//                hooks do so matrix by matrix (options.gathers_matrices): n collectives of 1/n each, whose
+//                hooks do so matrix by matrix (gathers_matrices): n collectives of 1/n each, whose
 //                lists have a tensor for each rank that is copied by a kernel of its own, for which the
-//                host takes options.piece_overhead beside its launch
+//                host takes piece_overhead beside its launch
 //   Buckets hold max(40 M, 1 M * data * context) parameters unless options.bucket_parameters says otherwise,
 //   one bucket where nothing overlaps; the last of a backward, the first of a forward, has the whole word
 //   embedding. Dense and expert buckets of a chunk are merged in the order in which a backward pass completes

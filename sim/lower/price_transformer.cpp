@@ -47,7 +47,7 @@ EdgePrice price_edge(const TransformerSpec& model, const Network& network, const
 // Does recompute stop at the last needed GEMM? Only where a checkpoint group is a single layer.
 bool stops_early(const PricingRequest& request) {
   const RecomputeSpec& recompute = request.training.recompute;
-  return request.options.recompute_stops_early &&
+  return request.options.rules.recompute_stops_early &&
          (recompute.method == RecomputeMethod::kBlock || recompute.layers == 1);
 }
 
@@ -96,7 +96,7 @@ Shard shard_of(const PricingRequest& request) {
           .attention = request.training.attention,
           .recompute = request.training.recompute.granularity,
           .modules = request.training.recompute.modules,
-          .repeats_flash = request.options.repeats_flash,
+          .repeats_flash = request.options.rules.repeats_flash,
           .recompute_stops_early = stops_early(request),
           .fused_kernels = request.options.fused_kernels,
           .fuses = request.options.fuses,
@@ -112,7 +112,8 @@ Shard shard_of(const PricingRequest& request) {
           .overlap_tensor = request.overlap.tensor,
           .overlap_context = request.overlap.context,
           .overlap_shared_experts = request.overlap.shared_experts && !request.expert_pairs,
-          .software = request.options.memory};
+          .software = request.options.memory,
+          .rules = request.options.rules.memory};
 }
 
 Bytes message_bytes(const TransformerSpec& model, const PricingRequest& request, int stage) {

@@ -55,7 +55,7 @@ ParameterShare whole_gradients(const TransformerSpec& model, const PricingReques
 // gradients without ZeRO. Where gradients stay unsharded, those that wait are among them.
 QueuedGradients waiting_gradients(const TransformerSpec& model, const PricingRequest& job, const Shard& shard,
                                   int stage) {
-  if (shard.software.communication_unit == 0 || job.zero_stage() < 2 || accumulates_whole(job)) return {};
+  if (shard.rules.communication_unit == 0 || job.zero_stage() < 2 || accumulates_whole(job)) return {};
   const std::vector<StageUnit> units = stage_units(model, job.plan, stage);
   const std::int64_t capacity = queue_capacity(units, shard, job.zero_stage());
   const ParameterShare all = stage_share(model, job.plan, stage) * state_bytes(shard).gradient;
@@ -108,7 +108,7 @@ ParameterShare RankStates::weights() const {
 
 Bytes RankStates::largest_unit(std::int64_t bytes) const {
   std::int64_t most = 0;
-  if (request_.job.options.gathers_matrices) {
+  if (request_.job.options.rules.gathers_matrices) {
     for (const std::int64_t size : matrices()) most = std::max(most, size);
   } else {
     for (const StageUnit& unit : units_) most = std::max(most, unit.gathered.all());
@@ -136,7 +136,7 @@ std::vector<std::int64_t> RankStates::matrices() const {
 
 // Bytes of each all-gather of weights, in order. A root that stays gathered comes first, even if it is empty.
 std::vector<std::int64_t> RankStates::gathers() const {
-  if (request_.job.options.gathers_matrices) {
+  if (request_.job.options.rules.gathers_matrices) {
     std::vector<std::int64_t> gathers = matrices();
     for (std::int64_t& size : gathers) size *= state_bytes(shard_).weight;
     return gathers;
@@ -182,7 +182,7 @@ Bytes RankStates::kept_by_autograd() const {
 // all-gather outputs, which are copied out on the compute stream. Reductions allocate on the compute stream
 // (pytorch/pytorch #129721, #132445).
 Bytes RankStates::stream_blocks() const {
-  if (!shard_.software.fully_shard || zero() < 2) return Bytes(0);
+  if (!shard_.rules.fully_shard || zero() < 2) return Bytes(0);
   return Bytes(largest_run(gathers()));
 }
 
@@ -231,7 +231,7 @@ void RankStates::add_weights(LedgerItems& items, When when) const {
     items.add(kWeights, kind->kept_beside, Bytes(parameters_.all() * kFp32Bytes));
   if (when == When::kStep) return;
   if (shard_.gathered_weights) items.add(kWeights, "gathered units", gathered_units());
-  if (shard_.gathered_weights && shard_.software.keeps_gathered)
+  if (shard_.gathered_weights && shard_.rules.keeps_gathered)
     items.add(kWeights, "weights that autograd keeps", kept_by_autograd());
   if (offloaded > 0 && !masters_alone(shard_))
     items.add(kWeights, "units from the host", share_of(staged_units(), offloaded));

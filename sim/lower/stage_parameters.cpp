@@ -108,8 +108,8 @@ bool is_root(const StageUnit& unit) {
 }
 
 bool root_stays_gathered(const Shard& shard) {
-  const SoftwareMemory& software = shard.software;
-  return software.fully_shard || software.fp32_shards || software.communication_unit > 0;
+  const MemoryRules& rules = shard.rules;
+  return rules.fully_shard || rules.fp32_shards || rules.communication_unit > 0;
 }
 
 const ParameterShare& gathered_of(const StageUnit& unit, const Shard& shard) {

@@ -85,20 +85,11 @@ struct OverlapSpec {
   friend bool operator==(const OverlapSpec&, const OverlapSpec&) = default;
 };
 
-struct OptionsSpec {
-  bool scatter_gather = true;  // tensor ranks send 1/t of a pipeline message each, receivers gather
-  bool fused_kernels = true;
-  LateFusions fuses = {};  // those of the software, unless `unfused` is given
-  bool gradient_accumulation_fusion = true;
-  // Flash kernel, by its name in the profile ("fa2", "cudnn"): they differ by 1.6 to 1.9 x on one H100.
-  // Empty: the one that the profile has in use.
-  std::string attention_kernel = {};
-  // A preset of scenarios/software/. It sets the kernels that are not given above, and the options below.
-  std::string software = {};
-  // Orders of passes that the software runs, as its preset lists them; absent: nothing is said of them.
+// What only a preset of the software says: no key of a scenario has it.
+struct SoftwareRules {
+  // Orders of passes that the software runs; absent: nothing is said of them.
   std::optional<std::vector<std::string>> schedules = {};
-  RecomputeModules selective = kCoreAttentionOnly;  // what the word selective names
-  bool repeats_flash = false;                       // a recomputed core runs its flash kernel again
+  bool repeats_flash = false;            // a recomputed core runs its flash kernel again
   bool recompute_stops_early = false;    // full recompute skips tensors that the backward does not read
   bool recompute_gathers_again = false;  // ZeRO 3: recompute gathers the weights once more
   // ZeRO 3: each matrix is gathered and freed by itself, and its gradient scattered by itself. Both
@@ -107,7 +98,6 @@ struct OptionsSpec {
   Duration piece_overhead{};  // host time per piece of such a list, without the launch of the copy
   // Time of a DGX H100's host per operator that the framework calls, and per further launch in it.
   Duration operator_overhead{}, kernel_overhead{};
-  CudaGraphs cuda_graphs = CudaGraphs::kNone;
   // Overhead of a pipeline message that the sender waits for, besides its latency and bytes: the GPUs idle
   // until both hosts have met and launched the next work.
   Sourced<Duration> exchange_overhead{};
@@ -125,23 +115,43 @@ struct OptionsSpec {
   std::optional<double> sharded_overlap_slowdown = {};
   // Fraction of the expert exchanges that a neighbouring pass hides; absent: as in fused pairs.
   std::optional<double> expert_overlap = {};
+  // GEMM weights of the layers are stored and gathered in fp8 where optimizer states are sharded.
+  bool shards_fp8 = false;
+  MemoryRules memory = {};
+
+  friend bool operator==(const SoftwareRules&, const SoftwareRules&) = default;
+};
+
+struct OptionsSpec {
+  bool scatter_gather = true;  // tensor ranks send 1/t of a pipeline message each, receivers gather
+  bool fused_kernels = true;
+  LateFusions fuses = {};  // those of the software, unless `unfused` is given
+  bool gradient_accumulation_fusion = true;
+  // Flash kernel, by its name in the profile ("fa2", "cudnn"): they differ by 1.6 to 1.9 x on one H100.
+  // Empty: the one that the profile has in use.
+  std::string attention_kernel = {};
+  // A preset of scenarios/software/. It sets what is not given of the kernels and of the recipe, and `rules`.
+  std::string software = {};
+  RecomputeModules selective = kCoreAttentionOnly;  // what the word selective names
+  CudaGraphs cuda_graphs = CudaGraphs::kNone;
   // Parameters of one gradient bucket; absent: max(40 M, 1 M * d), as Megatron-LM fills them.
   std::optional<std::int64_t> bucket_parameters = {};
   bool reshard_after_forward = true;  // ZeRO 3: weights are gathered again for the backward
   ExpertDispatcher expert_dispatcher = ExpertDispatcher::kAllToAll;
   Fp8Recipe fp8_recipe = Fp8Recipe::kDelayed;  // by default the software's
-  // GEMM weights of the layers are stored and gathered in fp8; absent: as the software does.
+  // GEMM weights of the layers are stored and gathered in fp8; absent: as the software does
+  // (rules.shards_fp8).
   std::optional<bool> fp8_parameters = {};
-  bool shards_fp8 = false;    // the software does so where optimizer states are sharded
   bool fp8_dispatch = false;  // tokens go to the experts in fp8
   SoftwareMemory memory = {};
+  SoftwareRules rules = {};  // of the software
 
   // Does the host launch operator by operator, outside of CUDA graphs?
   [[nodiscard]] bool launches_operators() const {
-    return cuda_graphs == CudaGraphs::kNone && operator_overhead > Duration::zero();
+    return cuda_graphs == CudaGraphs::kNone && rules.operator_overhead > Duration::zero();
   }
   [[nodiscard]] bool holds_fp8(int zero_stage) const {
-    return fp8_parameters.value_or(shards_fp8 && zero_stage > 0);
+    return fp8_parameters.value_or(rules.shards_fp8 && zero_stage > 0);
   }
   // What a word of `training.recompute` names.
   [[nodiscard]] RecomputeSpec recompute(Recompute granularity) const {

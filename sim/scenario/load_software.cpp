@@ -23,21 +23,9 @@ struct SoftwarePreset {
   bool fused_kernels = true, gradient_accumulation_fusion = true;
   LateFusions fuses;
   std::vector<std::string> attention_kernels;  // best first
-  bool recompute_stops_early = false, repeats_flash = false;
   RecomputeModules selective = kCoreAttentionOnly;
-  bool recompute_gathers_again = false, gathers_matrices = false;
-  Duration piece_overhead{}, operator_overhead{}, kernel_overhead{};
-  Sourced<Duration> exchange_overhead, tensor_collective_overhead;
-  bool aligned_gradients = false;
   Fp8Recipe fp8_recipe = Fp8Recipe::kDelayed;
-  bool shards_fp8 = false;
-  bool reduces_behind_backward = false;
-  bool fully_shard = false, step_messages = false, user_buffers = true;
-  bool loss_in_16_bit = false, fp32_shards = false, loss_parallel = false, gathered_inputs = false;
-  bool keeps_gathered = false;
-  std::int64_t communication_unit = 0;
-  std::optional<double> sharded_overlap_slowdown, expert_overlap;
-  std::optional<std::vector<std::string>> schedules;
+  SoftwareRules rules;
 };
 
 std::vector<std::string> read_schedules(YamlMap& map) {
@@ -49,6 +37,47 @@ std::vector<std::string> read_schedules(YamlMap& map) {
   return names;
 }
 
+MemoryRules read_memory_rules(YamlMap& map) {
+  MemoryRules rules;
+  rules.fully_shard = map.boolean("fully_shard", false);
+  if (map.has("communication_unit"))
+    rules.communication_unit = map.integer("communication_unit", {.min = 1, .max = kMostUnitParameters});
+  rules.step_messages = map.boolean("step_messages", false);
+  rules.user_buffers = map.boolean("user_buffers", true);
+  rules.loss_in_16_bit = map.boolean("loss_in_16_bit", false);
+  rules.fp32_shards = map.boolean("fp32_shards", false);
+  rules.loss_parallel = map.boolean("loss_parallel", false);
+  rules.gathered_inputs = map.boolean("gathered_inputs", false);
+  rules.keeps_gathered = map.boolean("keeps_gathered", false);
+  return rules;
+}
+
+SoftwareRules read_rules(YamlMap& map) {
+  SoftwareRules rules;
+  rules.recompute_stops_early = map.boolean("recompute_stops_early");
+  rules.repeats_flash = map.boolean("repeats_flash", false);
+  rules.recompute_gathers_again = map.boolean("recompute_gathers_again", false);
+  rules.gathers_matrices = map.boolean("gathers_matrices", false);
+  if (map.has("piece_overhead")) rules.piece_overhead = read_duration(map, "piece_overhead").value;
+  if (map.has("operator_overhead")) rules.operator_overhead = read_duration(map, "operator_overhead").value;
+  if (map.has("kernel_overhead")) rules.kernel_overhead = read_duration(map, "kernel_overhead").value;
+  rules.exchange_overhead = read_duration(map, "exchange_overhead");
+  if (map.has("tensor_collective_overhead"))
+    rules.tensor_collective_overhead = read_duration(map, "tensor_collective_overhead");
+  rules.aligned_gradients = map.boolean("aligned_gradients");
+  rules.shards_fp8 = map.boolean("shards_fp8", false);
+  rules.reduces_behind_backward = map.boolean("reduces_behind_backward", false);
+  rules.memory = read_memory_rules(map);
+  if (map.has("sharded_overlap_slowdown"))
+    rules.sharded_overlap_slowdown =
+        read_number(map, "sharded_overlap_slowdown", {.above = 1, .up_to = 2, .closed_below = true}).value;
+  if (map.has("expert_overlap"))
+    rules.expert_overlap =
+        read_number(map, "expert_overlap", {.above = 0, .up_to = 1, .closed_below = true}).value;
+  if (map.has("schedules")) rules.schedules = read_schedules(map);
+  return rules;
+}
+
 SoftwarePreset read_preset(const YamlNode& root, Diagnostics& diagnostics) {
   YamlMap map(&root, "", root.where, diagnostics);
   SoftwarePreset preset;
@@ -56,38 +85,9 @@ SoftwarePreset read_preset(const YamlNode& root, Diagnostics& diagnostics) {
   preset.gradient_accumulation_fusion = map.boolean("gradient_accumulation_fusion", true);
   preset.fuses = load_late_fusions(map);
   preset.attention_kernels = map.texts("attention_kernels");
-  preset.recompute_stops_early = map.boolean("recompute_stops_early");
-  preset.repeats_flash = map.boolean("repeats_flash", false);
   if (map.has("selective")) preset.selective = load_recompute_modules(map, "selective");
-  preset.recompute_gathers_again = map.boolean("recompute_gathers_again", false);
-  preset.gathers_matrices = map.boolean("gathers_matrices", false);
-  if (map.has("piece_overhead")) preset.piece_overhead = read_duration(map, "piece_overhead").value;
-  if (map.has("operator_overhead")) preset.operator_overhead = read_duration(map, "operator_overhead").value;
-  if (map.has("kernel_overhead")) preset.kernel_overhead = read_duration(map, "kernel_overhead").value;
-  preset.exchange_overhead = read_duration(map, "exchange_overhead");
-  if (map.has("tensor_collective_overhead"))
-    preset.tensor_collective_overhead = read_duration(map, "tensor_collective_overhead");
-  preset.aligned_gradients = map.boolean("aligned_gradients");
   preset.fp8_recipe = map.choose("fp8_recipe", kFp8RecipeNames, Fp8Recipe::kDelayed);
-  preset.shards_fp8 = map.boolean("shards_fp8", false);
-  preset.reduces_behind_backward = map.boolean("reduces_behind_backward", false);
-  preset.fully_shard = map.boolean("fully_shard", false);
-  if (map.has("communication_unit"))
-    preset.communication_unit = map.integer("communication_unit", {.min = 1, .max = kMostUnitParameters});
-  preset.step_messages = map.boolean("step_messages", false);
-  preset.user_buffers = map.boolean("user_buffers", true);
-  preset.loss_in_16_bit = map.boolean("loss_in_16_bit", false);
-  preset.fp32_shards = map.boolean("fp32_shards", false);
-  preset.loss_parallel = map.boolean("loss_parallel", false);
-  preset.gathered_inputs = map.boolean("gathered_inputs", false);
-  preset.keeps_gathered = map.boolean("keeps_gathered", false);
-  if (map.has("sharded_overlap_slowdown"))
-    preset.sharded_overlap_slowdown =
-        read_number(map, "sharded_overlap_slowdown", {.above = 1, .up_to = 2, .closed_below = true}).value;
-  if (map.has("expert_overlap"))
-    preset.expert_overlap =
-        read_number(map, "expert_overlap", {.above = 0, .up_to = 1, .closed_below = true}).value;
-  if (map.has("schedules")) preset.schedules = read_schedules(map);
+  preset.rules = read_rules(map);
   (void)map.text("source");
   map.finish();
   return preset;
@@ -129,7 +129,7 @@ std::string default_software(const HardwareProfile& profile, const Scenario& sce
   for (const std::string& name : {usual.sharded_gated, usual.sharded}) {
     if (name.empty()) continue;
     const std::optional<SoftwarePreset> found = preset_called(name, options, places);
-    if (!found || !found->schedules || !found->schedules->empty()) return name;
+    if (!found || !found->rules.schedules || !found->rules.schedules->empty()) return name;
   }
   return usual.replicated;
 }
@@ -168,7 +168,7 @@ RecomputeModules selective_in(const Scenario& scenario, RecomputeModules usual) 
 void settle_sharded_pipeline(Scenario& scenario, bool reshard_given, bool whole_given) {
   const bool sharded = zero_stage_in_effect(scenario) >= 2;
   OptionsSpec& spec = scenario.options;
-  if (!sharded || !spec.reduces_behind_backward || scenario.parallelism.pipeline == 1) return;
+  if (!sharded || !spec.rules.reduces_behind_backward || scenario.parallelism.pipeline == 1) return;
   if (!reshard_given) spec.reshard_after_forward = false;
   if (!whole_given) spec.memory.whole_gradients = true;
 }
@@ -188,38 +188,15 @@ void apply_software(YamlMap& options, const PresetPlaces& places, Scenario& scen
   if (!options.has("gradient_accumulation_fusion"))
     spec.gradient_accumulation_fusion = preset.gradient_accumulation_fusion;
   if (!options.has("unfused")) spec.fuses = preset.fuses;
-  spec.schedules = preset.schedules;
-  spec.recompute_stops_early = preset.recompute_stops_early;
-  spec.repeats_flash = preset.repeats_flash;
+  if (!options.has("fp8_recipe")) spec.fp8_recipe = preset.fp8_recipe;
+  spec.rules = preset.rules;
   spec.selective = selective_in(scenario, preset.selective);
   if (!scenario.origins.contains("training.recompute.modules"))
     scenario.training.recompute.modules = spec.recompute(scenario.training.recompute.granularity).modules;
-  spec.recompute_gathers_again = preset.recompute_gathers_again;
-  spec.gathers_matrices = preset.gathers_matrices;
-  spec.piece_overhead = preset.piece_overhead;
-  spec.operator_overhead = preset.operator_overhead;
-  spec.kernel_overhead = preset.kernel_overhead;
-  if (!options.has("cuda_graphs") && preset.operator_overhead > Duration::zero())
+  if (!options.has("cuda_graphs") && preset.rules.operator_overhead > Duration::zero())
     spec.cuda_graphs = scenario.profile->software.cuda_graphs;
-  spec.exchange_overhead = preset.exchange_overhead;
-  spec.tensor_collective_overhead = preset.tensor_collective_overhead;
-  spec.aligned_gradients = preset.aligned_gradients;
-  if (!options.has("fp8_recipe")) spec.fp8_recipe = preset.fp8_recipe;
-  spec.shards_fp8 = preset.shards_fp8;
-  spec.reduces_behind_backward = preset.reduces_behind_backward;
   settle_sharded_pipeline(scenario, options.has("reshard_after_forward"),
                           options.map("memory").has("whole_gradients"));
-  spec.memory.fully_shard = preset.fully_shard;
-  spec.memory.communication_unit = preset.communication_unit;
-  spec.memory.step_messages = preset.step_messages;
-  spec.memory.user_buffers = preset.user_buffers;
-  spec.memory.loss_in_16_bit = preset.loss_in_16_bit;
-  spec.memory.fp32_shards = preset.fp32_shards;
-  spec.memory.loss_parallel = preset.loss_parallel;
-  spec.memory.gathered_inputs = preset.gathered_inputs;
-  spec.memory.keeps_gathered = preset.keeps_gathered;
-  spec.sharded_overlap_slowdown = preset.sharded_overlap_slowdown;
-  spec.expert_overlap = preset.expert_overlap;
   if (options.has("attention_kernel")) return;
   // A kernel that every device of the cluster has.
   const auto best = std::ranges::find_if(preset.attention_kernels, [&](const std::string& name) {

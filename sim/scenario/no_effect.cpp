@@ -128,7 +128,7 @@ void listen_to_stages(Listener& listener, const Scenario& scenario) {
 }
 
 bool repeats_no_core(const Scenario& scenario) {
-  return scenario.training.attention == Attention::kFlash && !scenario.options.repeats_flash;
+  return scenario.training.attention == Attention::kFlash && !scenario.options.rules.repeats_flash;
 }
 
 // Why selective recompute of a module repeats nothing in this model; empty when it does repeat something.
@@ -167,7 +167,7 @@ void listen_to_recompute(Listener& listener, const Scenario& scenario) {
   const RecomputeSpec& recompute = scenario.training.recompute;
   if (model == nullptr || recompute.granularity != Recompute::kSelective) return;
   const bool core_alone = recompute.modules == kCoreAttentionOnly;
-  if (core_alone && scenario.training.attention == Attention::kFlash && scenario.options.repeats_flash)
+  if (core_alone && scenario.training.attention == Attention::kFlash && scenario.options.rules.repeats_flash)
     listener.warn("training.recompute", "frees-nothing",
                   fmt::format("{} runs the kernel of flash attention again for the backward, which keeps no "
                               "scores: time is lost and no memory gained",
@@ -190,7 +190,7 @@ void listen_to_recompute(Listener& listener, const Scenario& scenario) {
 }
 
 bool shards_are_fp32(const Scenario& scenario) {
-  return scenario.options.memory.fp32_shards && zero_stage_in_effect(scenario) == 3;
+  return scenario.options.rules.memory.fp32_shards && zero_stage_in_effect(scenario) == 3;
 }
 
 bool shards_are_masters(const Scenario& scenario) {
@@ -231,18 +231,19 @@ void listen_to_remainders(Listener& listener, const Scenario& scenario) {
 bool chooses_code(const Scenario& scenario) {
   const OptionsSpec& options = scenario.options;
   const bool fp8 = scenario.training.precision == Precision::kFp8;
-  return options.memory.bucket_copies || (fp8 && options.shards_fp8 && !options.fp8_parameters);
+  return options.memory.bucket_copies || (fp8 && options.rules.shards_fp8 && !options.fp8_parameters);
 }
 
 // One of the losses that the ledger knows runs.
-void listen_to_loss(Listener& listener, const SoftwareMemory& memory) {
+void listen_to_loss(Listener& listener, const OptionsSpec& options) {
+  const SoftwareMemory& memory = options.memory;
   listener.say("options.memory.fp32_logits", memory.fp32_logits && memory.fused_loss,
                "a fused loss casts no logits");
   listener.say("options.memory.compiled_loss", memory.compiled_loss && memory.fused_loss,
                "a fused loss has no softmax to copy");
   listener.say("options.memory.compiled_loss", memory.compiled_loss && memory.fp32_logits,
                "the loss over fp32 logits is PyTorch's own");
-  listener.say("options.memory.compiled_loss", memory.compiled_loss && memory.loss_in_16_bit,
+  listener.say("options.memory.compiled_loss", memory.compiled_loss && options.rules.memory.loss_in_16_bit,
                "the loss of options.software is in 16 bit");
 }
 
@@ -270,7 +271,7 @@ void listen_to_degrees(Listener& listener, const Scenario& scenario) {
                "parallelism.pipeline is 1, and no stage sends its outputs");
   listener.say("options.gradient_accumulation_fusion", zero >= 2 && !scenario.options.memory.whole_gradients,
                "gradients of ZeRO 2 and 3 are reduced after each pass, and added to nothing");
-  listen_to_loss(listener, scenario.options.memory);
+  listen_to_loss(listener, scenario.options);
   listener.say("parallelism.zero_group", parallel.zero_stage == 0,
                "parallelism.zero_stage is 0, and nothing is sharded");
 }
@@ -301,7 +302,7 @@ bool reduces_at_the_end(const Scenario& scenario) {
   const ParallelSpec& parallel = scenario.parallelism;
   const OptionsSpec& options = scenario.options;
   return zero_stage_in_effect(scenario) >= 2 && !parallel.zero_group && parallel.pipeline > 1 &&
-         options.reduces_behind_backward && options.memory.whole_gradients && holds_one_stage(scenario);
+         options.rules.reduces_behind_backward && options.memory.whole_gradients && holds_one_stage(scenario);
 }
 
 void listen_to_overlap(Listener& listener, const Scenario& scenario) {

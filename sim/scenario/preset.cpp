@@ -14,16 +14,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t kListUpTo = 12;
+}  // namespace
 
-std::string hint_for(const std::string& name, PresetKind kind, const std::vector<std::string>& names) {
+std::string hint_for(const std::string& name, PresetKind kind, const std::vector<std::string>& names,
+                     std::size_t list_up_to) {
   std::string nearest = kind.folder == kNodePreset.folder ? node_hint(name, names) : std::string();
-  if (nearest.empty()) nearest = suggest(name, names, kListUpTo);
+  if (nearest.empty()) nearest = suggest(name, names, list_up_to);
   if (nearest.starts_with("did you mean")) return nearest + " `stagecraft doctor` lists what is installed";
   return nearest.empty() ? "`stagecraft doctor` lists what is installed" : nearest;
 }
-
-}  // namespace
 
 bool is_path(const std::string& name) {
   return name.find('/') != std::string::npos || name.ends_with(".yaml") || name.ends_with(".yml") ||

@@ -5,6 +5,7 @@
 // relative to the scenario's folder.
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -26,6 +27,10 @@ inline constexpr PresetKind kNodePreset{"node", "scenarios/nodes"};
 inline constexpr PresetKind kFabricPreset{"fabric", "scenarios/fabrics"};
 inline constexpr PresetKind kScenarioPreset{"scenario", "scenarios"};
 inline constexpr PresetKind kProfilePreset{"profile", "calibrate/profiles"};
+
+// What to say to who names none of these: the nearest name, or all of them where they are few.
+[[nodiscard]] std::string hint_for(const std::string& name, PresetKind kind,
+                                   const std::vector<std::string>& names, std::size_t list_up_to = 12);
 
 // Is the text a path of a file, and no name?
 [[nodiscard]] bool is_path(const std::string& name);

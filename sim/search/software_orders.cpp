@@ -26,7 +26,7 @@ std::vector<std::string> without_chunks(const SearchAxis& orders) {
 
 RunOrders run_orders(const Scenario& scenario, const SearchSpace& space) {
   const SearchAxis* orders = space.find("schedule");
-  const auto& listed = scenario.options.schedules;
+  const auto& listed = scenario.options.rules.schedules;
   if (orders == nullptr || !orders->usual || !listed) return {};
   const std::string& order = scenario.schedule.name;
   if (is_in(order, *listed)) return {};

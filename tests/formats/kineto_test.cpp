@@ -41,7 +41,9 @@ TEST(Kineto, MicrosecondsAreExactToTheNanosecond) {
   EXPECT_EQ(detail::microseconds("0.0005"), nanoseconds(1));
   EXPECT_EQ(detail::microseconds("1.5e3"), microseconds(1500));
   EXPECT_EQ(detail::microseconds("-2.5"), nanoseconds(-2500));
+  EXPECT_EQ(detail::microseconds("-1.5E-1"), nanoseconds(-150));
   EXPECT_EQ(detail::microseconds("1e300"), std::nullopt);
+  EXPECT_EQ(detail::microseconds("1e400"), std::nullopt);
   EXPECT_EQ(detail::microseconds("99999999999999999999"), std::nullopt);
 }
 

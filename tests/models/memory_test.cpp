@@ -470,7 +470,7 @@ TEST(HeadTransient, IsAMatrixMoreWhereLogitsAreSharded) {
   shard.software.fp32_logits = true;
   const Bytes fp32(4 * 8192LL * 128256 / 8);
   EXPECT_EQ(head_transient(zoo::llama3_8b(), shard).backward, 2 * fp32);
-  shard.software.loss_parallel = true;
+  shard.rules.loss_parallel = true;
   EXPECT_EQ(head_transient(zoo::llama3_8b(), shard).backward, 3 * fp32);
   shard.tensor = 1;
   EXPECT_EQ(head_transient(zoo::llama3_8b(), shard).backward, 2 * 8 * fp32);
@@ -483,7 +483,7 @@ TEST(LayerTensors, OfGatheredInputsThatAreKept) {
   const Bytes more(2 * 8192LL * 4096 * 7 / 8);
   const Shard sharded{.sequence = 8192, .tensor = 8, .sequence_parallel = true};
   Shard gathered = sharded;
-  gathered.software.gathered_inputs = true;
+  gathered.rules.gathered_inputs = true;
   EXPECT_EQ(kept(model, gathered) - kept(model, sharded), 2 * more);
   EXPECT_EQ(head_activation(model, gathered) - head_activation(model, sharded), more);
   EXPECT_EQ(held_for_weight_gradients(model, gathered) - held_for_weight_gradients(model, sharded), 4 * more);
@@ -496,7 +496,7 @@ TEST(LayerTensors, OfGatheredInputsThatAreKept) {
 TEST(LayerTensors, OfGatheredInputsOfLatentsAndSharedExperts) {
   const TransformerSpec model = zoo::deepseek_v3();
   Shard shard{.sequence = 4096, .tensor = 8, .expert = 64, .expert_tensor = 1, .sequence_parallel = true};
-  shard.software.gathered_inputs = true;
+  shard.rules.gathered_inputs = true;
   const SavedTensors tensors = layer_tensors(model, shard, LayerKind::kExperts);
   EXPECT_EQ(size_of(tensors, "up projection input"), Bytes(2 * 4096 * (1536 + 512)));
   EXPECT_EQ(size_of(tensors, "shared up input"), Bytes(2 * 4096 * 7168));
@@ -526,7 +526,7 @@ TEST(LayerTransient, OfUnfusedAttentionInARingIsOfABlock) {
 TEST(HeadTransient, OfALossIn16BitIsTheGradientOfTheLogits) {
   const Bytes logits(2 * 8192LL * 128256);
   Shard shard{.sequence = 8192};
-  shard.software.loss_in_16_bit = true;
+  shard.rules.loss_in_16_bit = true;
   EXPECT_EQ(head_activation(zoo::llama3_8b(), shard), Bytes(4 * 8192 * 4096) + logits);
   EXPECT_EQ(head_transient(zoo::llama3_8b(), shard).forward, Bytes(0));
   EXPECT_EQ(head_transient(zoo::llama3_8b(), shard).backward, logits);

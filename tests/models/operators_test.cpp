@@ -422,7 +422,7 @@ TEST(SequenceParallelism, KeepsTheForwardTrafficAndGathersTwoInputsMoreBackward)
 TEST(SequenceParallelism, GathersNoInputAgainThatIsKept) {
   Shard shard = with_sequence_parallelism(gpt3_shard());
   const std::size_t again = layer_operators(zoo::gpt3_175b(), shard).input_gradient.size();
-  shard.software.gathered_inputs = true;
+  shard.rules.gathered_inputs = true;
   EXPECT_EQ(layer_operators(zoo::gpt3_175b(), shard).input_gradient.size() + 2, again);
   shard.recompute = Recompute::kSelective;  // of the norms: their outputs are not kept
   shard.modules = RecomputeModules().with(RecomputeModule::kLayerNorm);

@@ -42,11 +42,9 @@ std::optional<HardwareProfile> profile_of(const std::string& word, const Session
   const std::vector<std::string> names = session.data.names(std::string(kProfilePreset.folder));
   if (is_path(word) || std::ranges::find(names, word) != names.end())
     return load_profile(profile_file(word, session), diagnostics);
-  const std::string nearest = suggest(word, names, 0);
-  diagnostics.error(
-      {.code = "unknown-name",
-       .message = fmt::format("{} is not a known profile, nor a file", in_quotes(word)),
-       .hint = nearest + (nearest.empty() ? "" : " ") + "`stagecraft doctor` lists what is installed"});
+  diagnostics.error({.code = "unknown-name",
+                     .message = fmt::format("{} is not a known profile, nor a file", in_quotes(word)),
+                     .hint = hint_for(word, kProfilePreset, names, 0)});
   return std::nullopt;
 }
 

@@ -160,7 +160,8 @@ TEST(TraceDiff, GapsBetweenKernelsAreIdleTimeOfAPrediction) {
   Scenario scenario = scenario_of("made_2x1.yaml");
   scenario.profile->gpu_variability.reset();
   scenario.profile->host.launch.value = Duration::zero();
-  scenario.options.operator_overhead = scenario.options.kernel_overhead = {};  // nothing waits for the host
+  scenario.options.rules.operator_overhead =
+      scenario.options.rules.kernel_overhead = {};  // nothing waits for the host
   const auto with_gap = [&](Duration gap) {
     scenario.profile->host.kernel_gap.value = gap;
     return predicted_rank(scenario, simulate_in_full(scenario), 0).ops;

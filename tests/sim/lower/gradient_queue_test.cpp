@@ -25,7 +25,7 @@ StageUnit head() {
 
 Shard recomputing(std::int64_t communication_unit) {
   Shard shard{.sequence = 4096, .recompute = Recompute::kFull};
-  shard.software.communication_unit = communication_unit;
+  shard.rules.communication_unit = communication_unit;
   return shard;
 }
 

@@ -117,7 +117,7 @@ TEST(Zero, MayKeepWhatItGatheredForTheBackward) {
   constexpr const char* kKept = "weights that autograd keeps";
   Job job = zero(3, 8);
   EXPECT_EQ(item_of(memory_of(job), kKept), Bytes(0));
-  job.options.memory.keeps_gathered = true;
+  job.options.rules.memory.keeps_gathered = true;
   EXPECT_EQ(item_of(memory_of(job), kKept), Bytes(2 * kParameters));
   EXPECT_EQ(item_of(memory_of(job), "gathered units"), Bytes(2 * (kLayer + kWords + 4096)));
   job.training.recompute = {.granularity = Recompute::kFull};
@@ -129,7 +129,7 @@ TEST(Zero, MayKeepWhatItGatheredForTheBackward) {
 // Matrix by matrix: the down projection of the last layer and the head, which comes with its norm.
 TEST(Zero, OfMatricesGathersTwoOfThem) {
   Job job = zero(3, 8);
-  job.options.gathers_matrices = true;
+  job.options.rules.gathers_matrices = true;
   EXPECT_EQ(item_of(memory_of(job), "gathered units"), Bytes(2 * (14336LL * 4096 + kWords + 4096)));
   EXPECT_EQ(item_of(memory_of(job), "gradients of a gathered unit"), Bytes(4 * (kWords + 4096)));
   job.overlap.parameters = false;
@@ -142,7 +142,7 @@ TEST(Zero, OfMatricesGathersTwoOfThem) {
 // stream of the gathers has the root's block and a layer's, which count as reserved only.
 TEST(FullyShard, KeepsItsRootAndTheBlocksOfItsGathers) {
   Job job = zero(3, 8);
-  job.options.memory.fully_shard = true;
+  job.options.rules.memory.fully_shard = true;
   const Bytes root(2 * (2 * kWords + 4096));
   const StageMemory memory = memory_of(job);
   EXPECT_EQ(item_of(memory, "gathered units"), root + Bytes(2 * 2 * kLayer));
@@ -165,7 +165,7 @@ TEST(FullyShard, ReducesUnitsUnderZero2AsWell) {
     const StageMemory bucket = memory_of(job);
     EXPECT_EQ(item_of(bucket, "gradients of a gathered unit"), Bytes(0));
     EXPECT_LE(bucket.of(MemoryClass::kGradients), memory_of(zero(0, 1)).of(MemoryClass::kGradients));
-    job.options.memory.fully_shard = job.options.memory.fp32_shards = true;
+    job.options.rules.memory.fully_shard = job.options.rules.memory.fp32_shards = true;
     const StageMemory units = memory_of(job);
     EXPECT_EQ(item_of(units, "bucket"), Bytes(0));
     EXPECT_EQ(item_of(units, "gradients of a gathered unit"), Bytes(4 * (kWords + 4096))) << data;
@@ -174,12 +174,12 @@ TEST(FullyShard, ReducesUnitsUnderZero2AsWell) {
 
 TEST(MegatronFsdp, KeepsItsRootAndGathersAhead) {
   Job job = zero(3, 8);
-  job.options.memory.communication_unit = 1'000'000'000;
+  job.options.rules.memory.communication_unit = 1'000'000'000;
   const Bytes root(2 * (2 * kWords + 4096));
   EXPECT_EQ(item_of(memory_of(job), "gathered units"), root + Bytes(2 * 4 * kLayer));
   EXPECT_EQ(item_of(memory_of(job), "gradients of a gathered unit"), Bytes(0));
   EXPECT_GT(item_of(memory_of(job), "gradients to be reduced"), Bytes(4 * kWords));
-  job.options.memory.communication_unit = 100'000'000'000;
+  job.options.rules.memory.communication_unit = 100'000'000'000;
   for (const int stage : {2, 3}) {
     job.parallelism.zero_stage = stage;
     const StageMemory memory = memory_of(job);
@@ -193,16 +193,16 @@ TEST(MegatronFsdp, KeepsItsRootAndGathersAhead) {
 TEST(Fp32Shards, LeaveNoSixteenBitShard) {
   Job job = zero(3, 8);
   EXPECT_EQ(item_of(memory_of(job), "weights"), Bytes(2 * kParameters / 8));
-  job.options.memory.fp32_shards = true;
+  job.options.rules.memory.fp32_shards = true;
   EXPECT_EQ(item_of(memory_of(job), "weights"), Bytes(0));
   EXPECT_EQ(item_of(memory_of(job), "optimizer"), Bytes(12 * kParameters / 8));
   job.training.precision = job.training.gradient = Precision::kFp32;
   EXPECT_EQ(item_of(memory_of(job), "weights"), Bytes(4 * kParameters / 8));
   job = zero(2, 8);
-  job.options.memory.fp32_shards = true;
+  job.options.rules.memory.fp32_shards = true;
   EXPECT_EQ(item_of(memory_of(job), "weights"), Bytes(2 * kParameters));
   job = zero(3, 1);
-  job.options.memory.fp32_shards = true;
+  job.options.rules.memory.fp32_shards = true;
   EXPECT_EQ(memory_of(job).items, memory_of(Job()).items);
 }
 
@@ -276,7 +276,7 @@ TEST(StepMessages, HaveABufferForEveryMicroBatchAndOutputsStay) {
   job.parallelism.pipeline = 4;
   const std::int64_t message = 2LL * 4096 * 4096, logits = 2LL * 4096 * 128256;
   EXPECT_EQ(item_of(ledger_of(job).stages[1], "messages between stages"), Bytes(4 * message));
-  job.options.memory.step_messages = true;
+  job.options.rules.memory.step_messages = true;
   const MemoryLedger ledger = ledger_of(job);
   for (const StageMemory& stage : ledger.stages) {
     const bool last = stage.stage == 3, end = last || stage.stage == 0;
@@ -392,10 +392,10 @@ TEST(Zero, ChangesNothingWhereNobodyShares) {
     for (const int data : {1, 8}) {
       Job job = zero(0, data);
       job.shard_group = 1;
-      job.options.memory.fp32_shards = variant == 1;
-      job.options.memory.fully_shard = variant == 2;
+      job.options.rules.memory.fp32_shards = variant == 1;
+      job.options.rules.memory.fully_shard = variant == 2;
       job.options.memory.whole_gradients = variant == 2;
-      job.options.memory.communication_unit = variant == 3 ? 1'000'000'000 : 0;
+      job.options.rules.memory.communication_unit = variant == 3 ? 1'000'000'000 : 0;
       job.options.reshard_after_forward = variant != 4;
       const StageMemory alone = memory_of(job);
       for (int stage = 1; stage <= 3; ++stage) {
@@ -410,7 +410,7 @@ TEST(Zero, ChangesNothingWhereNobodyShares) {
 TEST(Zero, HoldsNoMoreUnshardedGradientsThanThereAre) {
   Job job = zero(3, 2);
   job.model.layers = 1;
-  job.options.gathers_matrices = true;
+  job.options.rules.gathers_matrices = true;
   const std::int64_t parameters = 2 * kWords + kLayer + 4096;
   EXPECT_EQ(item_of(memory_of(job), "gradients of a gathered unit"), Bytes(4 * (kWords + 4096)));
   job.model.tied_embeddings = true;
@@ -419,7 +419,7 @@ TEST(Zero, HoldsNoMoreUnshardedGradientsThanThereAre) {
 
 TEST(MegatronFsdp, HasNoQueueWhereGradientsStayWhole) {
   Job job = zero(3, 8);
-  job.options.memory.communication_unit = 1'000'000'000;
+  job.options.rules.memory.communication_unit = 1'000'000'000;
   job.options.memory.whole_gradients = true;
   EXPECT_EQ(memory_of(job).of(MemoryClass::kGradients), Bytes(4 * kParameters));
 }
@@ -433,7 +433,7 @@ TEST(Zero, IsOrdered) {
       if (variant > 0) job.parallelism.pipeline = 4;
       if (variant > 1) job.training.precision = Precision::kFp8;
       if (variant == 3) job.options.fp8_recipe = Fp8Recipe::kTorchao;
-      job.options.memory.fp32_shards = variant == 4;
+      job.options.rules.memory.fp32_shards = variant == 4;
       job.options.fp8_parameters = variant == 5;
       return memory_of(job).peak();
     };

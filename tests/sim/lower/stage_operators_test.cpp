@@ -26,7 +26,7 @@ Scenario job(const std::string& model, const std::string& training, int pipeline
       "pipeline: " +
       std::to_string(pipeline) + "}\ntraining: {global_batch_size: 8" + training + "}\n");
   scenario.profile->gpu_variability.reset();
-  scenario.options.operator_overhead = scenario.options.kernel_overhead = Duration::zero();
+  scenario.options.rules.operator_overhead = scenario.options.rules.kernel_overhead = Duration::zero();
   scenario.profile->host.launch.value = Duration::zero();
   return scenario;
 }
@@ -110,10 +110,11 @@ TEST(StageOperators, AddUpToThePriceOfTheirStage) {
         const ParallelPlan plan = plan_of(scenario);
         const PricingRequest request = pricing_request(scenario, plan);
         const Cluster cluster(*scenario.cluster);
-        const Network network{.cluster = cluster,
-                              .profile = *scenario.profile,
-                              .plan = plan,
-                              .tensor_collective_overhead = scenario.options.tensor_collective_overhead};
+        const Network network{
+            .cluster = cluster,
+            .profile = *scenario.profile,
+            .plan = plan,
+            .tensor_collective_overhead = scenario.options.rules.tensor_collective_overhead};
         const IterationPrices prices = prices_of(scenario);
         for (std::size_t s = 0; s < plan.stages.size(); ++s) {
           const LayerGroups groups = layer_groups_of(network, static_cast<int>(s)).front();

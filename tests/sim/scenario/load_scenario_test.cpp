@@ -160,14 +160,15 @@ TEST(Scenario, FillsInEveryDefault) {
   EXPECT_EQ(s.options,
             (OptionsSpec{.fuses = {.rms_norm = false, .swiglu = false, .rope = false},
                          .software = "megatron-lm-2021",
-                         .schedules = std::vector<std::string>{"1f1b", "interleaved-1f1b"},
-                         .operator_overhead = std::chrono::microseconds(70),
-                         .exchange_overhead = sourced(Duration(std::chrono::microseconds(900)),
-                                                      Provenance::kAnalytic, s.options.exchange_overhead),
-                         .tensor_collective_overhead =
-                             sourced(Duration(std::chrono::microseconds(45)), Provenance::kAnalytic,
-                                     s.options.tensor_collective_overhead),
-                         .sharded_overlap_slowdown = 1.19}));  // the profile's
+                         .rules = {.schedules = std::vector<std::string>{"1f1b", "interleaved-1f1b"},
+                                   .operator_overhead = std::chrono::microseconds(70),
+                                   .exchange_overhead =
+                                       sourced(Duration(std::chrono::microseconds(900)),
+                                               Provenance::kAnalytic, s.options.rules.exchange_overhead),
+                                   .tensor_collective_overhead =
+                                       sourced(Duration(std::chrono::microseconds(45)), Provenance::kAnalytic,
+                                               s.options.rules.tensor_collective_overhead),
+                                   .sharded_overlap_slowdown = 1.19}}));  // the profile's
   EXPECT_EQ(s.offload, OffloadSpec{});
   EXPECT_EQ(s.training.micro_batch_size, 1);
   EXPECT_EQ(s.training.sequence_length, 2048);  // the model's
@@ -934,25 +935,26 @@ TEST(Scenario, RunsTheSoftwareOfItsProfileUnlessItNamesOne) {
   EXPECT_EQ(options(sharded).software, "fsdp-2023");
   EXPECT_FALSE(options(sharded).fused_kernels);
   EXPECT_EQ(options(sharded).attention_kernel, "triton-2023");
-  EXPECT_TRUE(options(sharded).recompute_stops_early);
-  EXPECT_FALSE(options(sharded).recompute_gathers_again);
-  EXPECT_TRUE(options(hooks).recompute_gathers_again);
-  EXPECT_TRUE(options(hooks).gathers_matrices && !options(named).gathers_matrices);
-  EXPECT_GT(options(hooks).piece_overhead, Duration::zero());
-  EXPECT_EQ(options(named).piece_overhead, Duration::zero());
+  EXPECT_TRUE(options(sharded).rules.recompute_stops_early);
+  EXPECT_FALSE(options(sharded).rules.recompute_gathers_again);
+  EXPECT_TRUE(options(hooks).rules.recompute_gathers_again);
+  EXPECT_TRUE(options(hooks).rules.gathers_matrices && !options(named).rules.gathers_matrices);
+  EXPECT_GT(options(hooks).rules.piece_overhead, Duration::zero());
+  EXPECT_EQ(options(named).rules.piece_overhead, Duration::zero());
   EXPECT_TRUE(options(fused).fused_kernels);  // what is given wins
   EXPECT_EQ(options(named).attention_kernel, "fa2");
   EXPECT_EQ(options(named).fp8_recipe, Fp8Recipe::kTorchao);
   EXPECT_EQ(options(scaled).fp8_recipe, Fp8Recipe::kDelayed);
-  EXPECT_TRUE(options(named).reduces_behind_backward && !options(sharded).reduces_behind_backward);
-  EXPECT_TRUE(options(named).memory.fully_shard && options(named).memory.step_messages);
-  EXPECT_FALSE(options(named).memory.user_buffers);
+  EXPECT_TRUE(options(named).rules.reduces_behind_backward &&
+              !options(sharded).rules.reduces_behind_backward);
+  EXPECT_TRUE(options(named).rules.memory.fully_shard && options(named).rules.memory.step_messages);
+  EXPECT_FALSE(options(named).rules.memory.user_buffers);
   EXPECT_FALSE(options(named).gradient_accumulation_fusion);
   EXPECT_TRUE(options(sharded).gradient_accumulation_fusion);
-  EXPECT_FALSE(options(sharded).memory.fully_shard || options(sharded).memory.step_messages);
-  EXPECT_TRUE(options(sharded).memory.user_buffers);
-  EXPECT_EQ(options(whole).schedules, (std::vector<std::string>{"1f1b", "interleaved-1f1b"}));
-  EXPECT_EQ(options(sharded).schedules, std::vector<std::string>());  // it has no pipeline
+  EXPECT_FALSE(options(sharded).rules.memory.fully_shard || options(sharded).rules.memory.step_messages);
+  EXPECT_TRUE(options(sharded).rules.memory.user_buffers);
+  EXPECT_EQ(options(whole).rules.schedules, (std::vector<std::string>{"1f1b", "interleaved-1f1b"}));
+  EXPECT_EQ(options(sharded).rules.schedules, std::vector<std::string>());  // it has no pipeline
   const Result again = read(to_yaml(*sharded.scenario));
   ASSERT_TRUE(again.scenario) << again.messages;
   EXPECT_EQ(options(again), options(sharded));

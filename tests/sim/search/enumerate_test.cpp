@@ -343,7 +343,7 @@ std::pair<std::string, std::string> tried(const std::optional<std::vector<std::s
   for (const char* name : {"interleaved-1f1b", "1f1b", "zb-h1"}) {
     Scenario scenario;
     scenario.schedule.name = name;
-    scenario.options.schedules = listed;
+    scenario.options.rules.schedules = listed;
     const RunOrders runs = run_orders(scenario, usual_orders({"interleaved-1f1b", "1f1b", "zb-h1"}));
     if (runs.stages) words.first += std::string(name) + " ";
     if (runs.one_stage) words.second += std::string(name) + " ";

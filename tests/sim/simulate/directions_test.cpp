@@ -139,8 +139,8 @@ TEST(PoorerKernels, AddGradientsWhereTheyStay) {
 // Under a pipeline alone, and of gradients that stay whole. Where passes lose to traffic beside them, the
 // last backwards of all stages do so one after another, and reductions behind them may cost less.
 TEST(PoorerKernels, ReduceBehindTheBackward) {
-  const auto behind = [](Scenario& s) { s.options.reduces_behind_backward = true; };
-  const auto free = [](Scenario& s) { s.options.sharded_overlap_slowdown = 1; };
+  const auto behind = [](Scenario& s) { s.options.rules.reduces_behind_backward = true; };
+  const auto free = [](Scenario& s) { s.options.rules.sharded_overlap_slowdown = 1; };
   const auto whole = [](Scenario& s) { s.options.memory.whole_gradients = true; };
   const Scenario flat = with(with(replicated(), free), [](Scenario& s) { s.parallelism.zero_stage = 2; });
   const Scenario split = with(flat, [](Scenario& s) {
@@ -242,7 +242,7 @@ TEST(OverlappedGathers, CostNothingWhereReductionsAreNotOverlapped) {
 
 // The first micro-batch of a stage gathers weights that stay gathered for all, where the pipeline keeps them.
 TEST(KeptWeights, AreGatheredOnceUnderAPipelineThatKeepsThem) {
-  const auto keeps = [](Scenario& s) { s.options.reduces_behind_backward = true; };
+  const auto keeps = [](Scenario& s) { s.options.rules.reduces_behind_backward = true; };
   const auto kept = [](Scenario& s) { s.options.reshard_after_forward = false; };
   const Scenario split = with(replicated(), [](Scenario& s) {
     s.parallelism.zero_stage = 3;

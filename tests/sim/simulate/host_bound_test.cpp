@@ -36,8 +36,8 @@ TEST(HostBound, PassesLastAsLongAsTheirHost) {
   const StagePrice usual = priced(scenario);
   EXPECT_GT(usual.forward.of(Category::kOther), Duration::zero());
   EXPECT_EQ(usual.forward.least(), usual.forward.total());
-  scenario.options.operator_overhead *= 2;
-  scenario.options.kernel_overhead *= 2;
+  scenario.options.rules.operator_overhead *= 2;
+  scenario.options.rules.kernel_overhead *= 2;
   const StagePrice twice = priced(scenario);
   EXPECT_NEAR(to_seconds(twice.forward.total()) / to_seconds(usual.forward.total()), 2, 0.05);
 }
@@ -45,7 +45,7 @@ TEST(HostBound, PassesLastAsLongAsTheirHost) {
 // What the input gradient lacks the weight gradient may have: the host runs ahead within a backward.
 TEST(HostBound, BothPartsOfABackwardWaitTogether) {
   Scenario scenario = small_job();
-  scenario.options.operator_overhead = microseconds(1000);
+  scenario.options.rules.operator_overhead = microseconds(1000);
   const StagePrice price = priced(scenario);
   const Duration host = price.input_gradient.least() + price.weight_gradient.least();
   EXPECT_NEAR(to_seconds(price.input_gradient.total() + price.weight_gradient.total()), to_seconds(host),

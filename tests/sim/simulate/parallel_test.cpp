@@ -149,7 +149,7 @@ TEST(ZeroTraffic, OfARootHasATiedWordTableOnce) {
 TEST(ZeroTraffic, HasAThirdGatherOfTheLayersThatAreMadeAgain) {
   Scenario scenario = latency_free(3);
   const Duration two = data_traffic(scenario);
-  scenario.options.recompute_gathers_again = true;
+  scenario.options.rules.recompute_gathers_again = true;
   EXPECT_EQ(data_traffic(scenario), two);  // nothing is made again
   scenario.training.recompute.granularity = Recompute::kFull;
   const std::vector<UnitPrice> units = prices_of(scenario).stages.front().units;
@@ -170,7 +170,7 @@ TEST(ZeroTraffic, OfMatricesHasACopyForEachRank) {
   Scenario scenario = latency_free(3);
   const auto units = [&] { return prices_of(scenario).stages.front().units; };
   const UnitPrice whole = units()[1];
-  scenario.options.gathers_matrices = true;
+  scenario.options.rules.gathers_matrices = true;
   scenario.profile->host.launch.value = Duration::zero();
   const std::vector<UnitPrice> free = units();
   EXPECT_NEAR(to_seconds(free[1].gather.total()) / to_seconds(whole.gather.total()), 1, 1e-6);
@@ -180,7 +180,7 @@ TEST(ZeroTraffic, OfMatricesHasACopyForEachRank) {
   EXPECT_EQ(copied[1].gather.total() - free[1].gather.total(), launch * 16 * 4);
   EXPECT_EQ(copied[1].reduce.total() - free[1].reduce.total(), launch * 16 * 4);
   EXPECT_EQ(copied[0].gather.total() - free[0].gather.total(), launch * 16);
-  scenario.options.piece_overhead = std::chrono::microseconds(7);  // and what the host takes to make it
+  scenario.options.rules.piece_overhead = std::chrono::microseconds(7);  // and what the host takes to make it
   EXPECT_EQ(units()[1].gather.total() - free[1].gather.total(), std::chrono::microseconds(12) * 16 * 4);
 }
 

@@ -26,8 +26,8 @@ Scenario job(int layers, bool sequence_parallel) {
   scenario.parallelism.sequence_parallel = sequence_parallel;
   scenario.overlap.pipeline = false;
   scenario.profile->gpu_variability = Sourced<double>{.value = 0.01};
-  scenario.options.exchange_overhead.value = microseconds(250);
-  scenario.options.tensor_collective_overhead.value = microseconds(40);
+  scenario.options.rules.exchange_overhead.value = microseconds(250);
+  scenario.options.rules.tensor_collective_overhead.value = microseconds(40);
   return scenario;
 }
 
@@ -53,10 +53,10 @@ auto& variability(Scenario& scenario) {
   return *scenario.profile->gpu_variability;
 }
 auto& exchange(Scenario& scenario) {
-  return scenario.options.exchange_overhead;
+  return scenario.options.rules.exchange_overhead;
 }
 auto& tensor(Scenario& scenario) {
-  return scenario.options.tensor_collective_overhead;
+  return scenario.options.rules.tensor_collective_overhead;
 }
 
 TEST(SoftwareProvenance, OfAnExchangeIsThatOfItsOverhead) {

@@ -27,7 +27,7 @@ Scenario dense(int layers, int tensor, bool sequence_parallel) {
 
 // Time of a forward pass in tensor collectives.
 Duration forward_time(Scenario scenario, Duration overhead) {
-  scenario.options.tensor_collective_overhead.value = overhead;
+  scenario.options.rules.tensor_collective_overhead.value = overhead;
   return prices_of(scenario).stages.front().forward.of(Category::kTensorComm);
 }
 
@@ -50,8 +50,8 @@ TEST(TensorCollectiveOverhead, IsTheSameAtEveryDegreeAndNothingWithoutOne) {
 
 TEST(TensorCollectiveOverhead, MakesTheIterationLonger) {
   Scenario without = dense(4, 4, false), with = dense(4, 4, false);
-  without.options.tensor_collective_overhead.value = Duration::zero();
-  with.options.tensor_collective_overhead.value = kOverhead;
+  without.options.rules.tensor_collective_overhead.value = Duration::zero();
+  with.options.rules.tensor_collective_overhead.value = kOverhead;
   EXPECT_GE(simulate(with).iteration_time - simulate(without).iteration_time, 4 * 2 * kOverhead);
 }
 
