@@ -95,8 +95,8 @@ struct SoftwareMemory {
 
 // What only a preset of the software says of memory: no key of a scenario has it.
 struct MemoryRules {
-  // Without fused_loss and fp32_logits: the loss keeps the 16-bit logits and a separate gradient (flash_attn's
-  // CrossEntropyLoss).
+  // Without fused_loss and fp32_logits: the loss keeps the 16-bit logits and a separate gradient
+  // (flash_attn's CrossEntropyLoss).
   bool loss_in_16_bit = false;
   // With fp32_logits, the loss of tensor ranks is PyTorch's over sharded logits. Its backward needs a third
   // fp32 matrix besides the log-softmax: minus one at the targets, the exponentials and their sum

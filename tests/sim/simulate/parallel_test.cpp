@@ -115,7 +115,7 @@ TEST(ZeroTraffic, IsThatOfThePaper) {
   EXPECT_NEAR(to_seconds(data_traffic(latency_free(1))) / plain, 1, 1e-6);
   EXPECT_NEAR(to_seconds(data_traffic(latency_free(2))) / plain, 1, 1e-6);
   Scenario freed = latency_free(3);
-  freed.options.memory = {};
+  freed.options.rules.memory = {};
   EXPECT_NEAR(to_seconds(data_traffic(freed)) / plain, 1.5, 1e-6);
   Scenario kept = latency_free(3);
   kept.options.reshard_after_forward = false;
@@ -126,7 +126,7 @@ TEST(ZeroTraffic, IsThatOfThePaper) {
 TEST(ZeroTraffic, OfFsdpHasOneGatherOfTheRoot) {
   Scenario freed = latency_free(3);
   const Scenario fsdp = freed;
-  freed.options.memory = {};
+  freed.options.rules.memory = {};
   const std::vector<UnitPrice> units = prices_of(fsdp).stages.front().units;
   const Duration root = units.front().gather.total() + units.back().gather.total();
   EXPECT_GT(root, Duration::zero());
@@ -139,7 +139,7 @@ TEST(ZeroTraffic, OfARootHasATiedWordTableOnce) {
   std::get<TransformerSpec>(scenario.model).tied_embeddings = true;
   const std::vector<UnitPrice> units = prices_of(scenario).stages.front().units;
   EXPECT_LT(100 * units.back().gather.total(), units.front().gather.total());
-  scenario.options.memory = {};
+  scenario.options.rules.memory = {};
   EXPECT_EQ(prices_of(scenario).stages.front().units.front().gather.total(), units.front().gather.total());
   EXPECT_GT(prices_of(scenario).stages.front().units.back().gather.total(), units.front().gather.total());
 }
