@@ -1,5 +1,5 @@
-// What the measures of a single iteration and of one in steady state share: the passes in a window, and chains of
-// tasks that each start when the one before it ends.
+// What the measures of a single iteration and of one in steady state share: the passes in a window, and
+// chains of tasks that each start when the one before it ends.
 #pragma once
 
 #include <algorithm>
