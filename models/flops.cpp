@@ -77,14 +77,16 @@ ForwardFlops forward_flops(const TransformerSpec& model, std::int64_t sequence) 
 
 // FLOPs that selective recompute repeats. Norms and activations have no FLOPs; `moe` is the whole block,
 // shared experts included (Megatron-LM, core/transformer/moe/moe_layer.py).
-double repeated(const ForwardFlops& forward, RecomputeModules modules) {
+double repeated(const ForwardFlops& forward, const RecomputedShare& recompute) {
   using enum RecomputeModule;
+  const RecomputeModules modules = recompute.modules;
   double again = 0;
-  // The core alone counts by the convention of the paper's figures (s/6h more), three times one repetition.
+  // The unfused core alone counts by the convention of the paper's figures (s/6h more), three times one
+  // repetition.
   if (modules.has(kSelfAttention))
     again += forward.attention + forward.latent_up + forward.core;
   else if (modules.has(kCoreAttention))
-    again += 3.0 * forward.core;
+    again += (recompute.flash_core ? 1.0 : 3.0) * forward.core;
   if (modules.has(kMlp)) again += forward.mlp;
   if (modules.has(kMoe)) again += forward.routed;
   if (modules.has(kMoe) || modules.has(kSharedExperts)) again += forward.shared;
@@ -113,7 +115,7 @@ Flops hardware_flops(const TransformerSpec& model, std::int64_t samples, std::in
     case Recompute::kNone:
       break;
     case Recompute::kSelective:
-      again = repeated(forward, recompute.modules);
+      again = repeated(forward, recompute);
       break;
     case Recompute::kFull:
       again = flops_of_layers(model, recompute.layers.value_or(layers_in(model)), sequence).layers();

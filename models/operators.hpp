@@ -156,10 +156,11 @@ struct LayerCounts {
 
 // Model FLOPs plus recomputed FLOPs: 96 B l s h^2 (1 + s/6h + V/16lh) for `full`, 72 ... (1 + s/3h + V/12lh)
 // for `selective` of the core. The second is the paper's convention, three times the FLOPs of the core that
-// layer_operators repeats. Other modules count the FLOPs that they repeat.
+// layer_operators repeats. A flash core and other modules count the FLOPs that they repeat.
 struct RecomputedShare {
   Recompute granularity = Recompute::kNone;
   RecomputeModules modules = kCoreAttentionOnly;
+  bool flash_core = false;              // the repeated core is a flash kernel
   std::optional<LayerCounts> layers{};  // layers that full recompute repeats; none: all of the model's
 };
 [[nodiscard]] Flops hardware_flops(const TransformerSpec& model, std::int64_t samples, std::int64_t sequence,

@@ -13,7 +13,8 @@ class Bound {
       : plan_(plan), prices_(prices), options_(options), places_(plan.places()) {
     const ScheduleKind* kind = find_schedule(schedule.name);
     split_ = kind == nullptr || kind->split_backward;
-    fused_ = options.pairs && (options.pairs->neighbours || kind == nullptr || kind->fused_pairs);
+    fused_ =
+        !options.pairs.empty() && (options.pairs.front().neighbours || kind == nullptr || kind->fused_pairs);
     micro_batches_.resize(static_cast<std::size_t>(places_.copies()));
     for (int mb = 0; mb < plan.micro_batches; ++mb)
       ++micro_batches_[static_cast<std::size_t>(places_.copy_of(mb, plan.micro_batches))];
@@ -56,7 +57,7 @@ class Bound {
       const StagePrice& price = prices_.stages[at];
       for (const PassPrice* pass :
            {&price.forward, &price.recompute, &price.input_gradient, &price.weight_gradient})
-        busy += least_of(*pass) * micro_batches_[static_cast<std::size_t>(held.copy)];
+        busy += least_of(*pass, at) * micro_batches_[static_cast<std::size_t>(held.copy)];
       head = std::min(head, before_[at]);
       tail = std::min(tail, behind_[at]);
     }
@@ -65,8 +66,8 @@ class Bound {
     return head + busy + std::max(tail, reductions(rank));
   }
 
-  [[nodiscard]] Duration least_of(const PassPrice& pass) const {
-    return fused_ ? least_in_pair(pass, *options_.pairs) : pass.total();
+  [[nodiscard]] Duration least_of(const PassPrice& pass, std::size_t place) const {
+    return fused_ ? least_in_pair(pass, options_.pairs[place]) : pass.total();
   }
 
   // Time of the reductions that start only after the last pass.
@@ -93,7 +94,7 @@ class Bound {
 Duration iteration_at_least(const ParallelPlan& plan, const Schedule& schedule, const IterationPrices& prices,
                             const LowerOptions& options) {
   const bool known = options.iterations == 1 && options.network == nullptr && options.speeds.empty() &&
-                     options.step == StepRule::kBarrier && options.overlap_slowdown >= 1;
+                     options.step == StepRule::kBarrier;
   return known ? Bound(plan, schedule, prices, options).value() : Duration::zero();
 }
 

@@ -39,8 +39,9 @@ IterationGraphs::Graph& IterationGraphs::graph_of(const Schedule& schedule, cons
           .overlaps = {options.blocking_messages, options.queued_messages, options.overlap_gradients,
                        options.overlap_parameters, options.aligned_gradients},
           .step = options.step,
-          .overlap_slowdown = options.overlap_slowdown,
+          .slowdowns = {},
           .shape = shape_of(prices)};
+  for (const StagePrice& stage : prices.stages) key.slowdowns.push_back(stage.beside.slowdown);
   if (options.queued_messages)
     for (const EdgePrice& edge : prices.edges) key.shape.push_back(edge.between_nodes ? 1 : 0);
   const auto known = graphs_.find(key);

@@ -37,7 +37,7 @@ class IterationGraphs {
     const Schedule* schedule = nullptr;
     std::array<bool, 5> overlaps{};
     StepRule step = StepRule::kBarrier;
-    double overlap_slowdown = 1;
+    std::vector<double> slowdowns;  // by place
     std::vector<std::uint32_t> shape;
 
     friend auto operator<=>(const Key&, const Key&) = default;

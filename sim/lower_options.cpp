@@ -2,36 +2,22 @@
 
 #include <algorithm>
 #include <optional>
-
-#include "sim/scenario/device_modes.hpp"
+#include <vector>
 
 namespace stagecraft {
 namespace {
 
-// Slowdown of compute by overlapped traffic of weights and gradients.
-double overlap_slowdown_of(const Scenario& scenario, const IterationPrices& prices) {
-  const bool sharded =
-      std::ranges::any_of(prices.stages, [](const StagePrice& stage) { return !stage.units.empty(); });
-  const auto loaded = [&](double slowdown) { return 1 + (slowdown - 1) * prices.unit_load; };
-  if (sharded && scenario.options.rules.sharded_overlap_slowdown)
-    return loaded(*scenario.options.rules.sharded_overlap_slowdown);
-  double most = 1;
-  for (const HardwareProfile* profile : profiles_of(scenario))
-    most = std::max(most,
-                    (sharded ? profile->sharded_overlap_slowdown : profile->gradient_overlap_slowdown).value);
-  return sharded ? loaded(most) : most;
-}
-
-std::optional<FusedPairRule> pair_rule(const Scenario& scenario) {
+std::vector<FusedPairRule> pair_rules(const Scenario& scenario, const IterationPrices& prices) {
   const bool neighbours = overlaps_expert_exchanges(scenario);
-  if (!neighbours && !runs_fused_pairs(scenario)) return std::nullopt;
-  FusedPairRule rule{.neighbours = neighbours, .expert_overlap = scenario.options.rules.expert_overlap};
-  if (!neighbours) rule.share = scenario.schedule.fused_share;
-  for (const HardwareProfile* profile : profiles_of(scenario)) {
-    rule.slowdown = std::max(rule.slowdown, profile->gradient_overlap_slowdown.value);
-    rule.tensor_overlap = std::min(rule.tensor_overlap, profile->tensor_overlap.value);
-  }
-  return rule;
+  std::vector<FusedPairRule> rules;
+  if (!neighbours && !runs_fused_pairs(scenario)) return rules;
+  for (const StagePrice& stage : prices.stages)
+    rules.push_back({.neighbours = neighbours,
+                     .expert_overlap = scenario.options.rules.expert_overlap,
+                     .share = neighbours ? std::nullopt : scenario.schedule.fused_share,
+                     .slowdown = stage.beside.pair_slowdown,
+                     .tensor_overlap = stage.beside.tensor_overlap});
+  return rules;
 }
 
 StepRule step_rule(const Scenario& scenario, const Schedule& schedule) {
@@ -87,11 +73,10 @@ LowerOptions lower_options(const Scenario& scenario, const Schedule& schedule,
           .reduce_last = scenario.options.memory.whole_gradients,
           .reduce_behind = keeps_whole && scenario.options.memory.whole_gradients,
           .gather_once = keeps_whole,
-          .overlap_slowdown = overlap_slowdown_of(scenario, prices),
           .iterations = scenario.schedule.iterations,
           .step = step_rule(scenario, schedule),
           .rollback = expected_rollback(scenario, schedule, prices),
-          .pairs = pair_rule(scenario)};
+          .pairs = pair_rules(scenario, prices)};
 }
 
 }  // namespace stagecraft

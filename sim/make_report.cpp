@@ -151,13 +151,15 @@ LayerCounts recomputed_layers(const TransformerSpec& model, const RecomputeSpec&
   return counts;
 }
 
-// Flash attention recomputes its scores inside its kernel, so there is no core to repeat; a kernel that the
-// software runs twice does not count either.
-RecomputeModules repeated_modules(const TrainingSpec& training) {
+// Flash attention recomputes its scores inside its kernel: there is a core to repeat only where the software runs
+// the kernel again.
+RecomputeModules repeated_modules(const Scenario& scenario) {
+  const TrainingSpec& training = scenario.training;
+  const bool without_core = training.attention == Attention::kFlash && !scenario.options.rules.repeats_flash;
   RecomputeModules repeated;
   for (std::size_t i = 0; i < kRecomputeModuleNames.size(); ++i) {
     const auto module = static_cast<RecomputeModule>(i);
-    const bool inside = module == RecomputeModule::kCoreAttention && training.attention == Attention::kFlash;
+    const bool inside = module == RecomputeModule::kCoreAttention && without_core;
     if (training.recompute.modules.has(module) && !inside) repeated = repeated.with(module);
   }
   return repeated;
@@ -172,7 +174,8 @@ void fill_work(const Scenario& scenario, const ParallelPlan& plan, Report& repor
   report.model_flops = model_flops(*model, training.global_batch_size, training.sequence_length);
   report.hardware_flops = hardware_flops(*model, training.global_batch_size, training.sequence_length,
                                          {.granularity = training.recompute.granularity,
-                                          .modules = repeated_modules(training),
+                                          .modules = repeated_modules(scenario),
+                                          .flash_core = training.attention == Attention::kFlash,
                                           .layers = recomputed_layers(*model, training.recompute, plan)});
   report.peak = mean_peak(scenario);
 }

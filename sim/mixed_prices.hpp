@@ -4,7 +4,8 @@
 // as long as its slowest device. This is exact where the replicas of a rank are equal, or where one replica
 // is the slowest on every rank; otherwise it is an upper bound.
 //
-//   passes, end   of a rank: the prices of the slowest kind among its GPUs, the first of equals
+//   passes, end   of a rank: the prices of the slowest kind among its GPUs, the first of equals; what traffic
+//                 beside a pass costs is that kind's as well
 //   messages      the slower of both ends
 //   offload       each figure as the worst of the kinds has it
 //   memory        every device is asked to hold what the smallest one can

@@ -49,15 +49,17 @@ Duration hideable(const PassPrice& pass, const FusedPairRule& rule) {
 
 }  // namespace
 
-PairTimes fused_pair_times(const PassPrice& first, const PassPrice& second, const FusedPairRule& rule) {
-  SC_CHECK(rule.slowdown >= 1, "compute is not faster beside traffic");
-  if (rule.share) {
-    const Duration both = scaled(first.total() + second.total(), *rule.share);
-    const Duration of_first = std::min(scaled(first.total(), *rule.share), both);
-    return {.first = of_first, .second = both - of_first};
+PairTimes fused_pair_times(const PassPrice& first, const FusedPairRule& of_first, const PassPrice& second,
+                           const FusedPairRule& of_second) {
+  SC_CHECK(of_first.slowdown >= 1 && of_second.slowdown >= 1, "compute is not faster beside traffic");
+  if (of_first.share) {
+    const Duration both = scaled(first.total() + second.total(), *of_first.share);
+    const Duration shorter = std::min(scaled(first.total(), *of_first.share), both);
+    return {.first = shorter, .second = both - shorter};
   }
-  return {.first = first.total() - std::min(hideable(first, rule), second.total() - traffic_of(second)),
-          .second = second.total() - std::min(hideable(second, rule), first.total() - traffic_of(first))};
+  return {
+      .first = first.total() - std::min(hideable(first, of_first), second.total() - traffic_of(second)),
+      .second = second.total() - std::min(hideable(second, of_second), first.total() - traffic_of(first))};
 }
 
 Duration least_in_pair(const PassPrice& pass, const FusedPairRule& rule) {

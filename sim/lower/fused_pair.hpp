@@ -48,8 +48,9 @@ struct PairTimes {
   Duration first, second;
 };
 
-[[nodiscard]] PairTimes fused_pair_times(const PassPrice& first, const PassPrice& second,
-                                         const FusedPairRule& rule);
+// Each pass has the rule of its stage, whose devices may be others; a share is the same in both.
+[[nodiscard]] PairTimes fused_pair_times(const PassPrice& first, const FusedPairRule& of_first,
+                                         const PassPrice& second, const FusedPairRule& of_second);
 
 // Lower bound of the time that a price adds to a pass of a pair, also where several prices make one pass.
 [[nodiscard]] Duration least_in_pair(const PassPrice& pass, const FusedPairRule& rule);

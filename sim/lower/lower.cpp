@@ -40,15 +40,16 @@ Lowering::Lowering(const Schedule& schedule, const IterationPrices& prices, cons
   }
   has_memory_ = std::any_of(prices.stages.begin(), prices.stages.end(),
                             [](const StagePrice& stage) { return stage.memory != PassMemory{}; });
-  has_buckets_ = std::any_of(prices.ranks.begin(), prices.ranks.end(), [&](const RankPrice& rank) {
+  const bool has_buckets = std::any_of(prices.ranks.begin(), prices.ranks.end(), [&](const RankPrice& rank) {
     const auto any = [](const auto& chunks) {
       return std::any_of(chunks.begin(), chunks.end(), [](const auto& chunk) { return !chunk.empty(); });
     };
     return (options.overlap_gradients && any(rank.gradient_buckets)) ||
            (options.overlap_parameters && any(rank.parameter_buckets));
   });
-  has_units_ = std::any_of(prices.stages.begin(), prices.stages.end(),
-                           [](const StagePrice& stage) { return !stage.units.empty(); });
+  slows_ = std::ranges::any_of(prices.stages, [&](const StagePrice& stage) {
+    return stage.beside.slowdown > 1 && (has_buckets || !stage.units.empty());
+  });
   note_recomputed();
 }
 
@@ -113,12 +114,12 @@ Lowering::Stretch Lowering::stretch_of(const std::vector<Action>& actions) const
   }
   for (const auto& at : last)
     if (at) stretch[*at].last_backward = true;
-  if (!options_.pairs) return stretch;
+  if (options_.pairs.empty()) return stretch;
   for (std::size_t i = 0; i + 1 < stretch.size(); ++i) {
     RankPass &first = stretch[i], &second = stretch[i + 1];
-    if (!first.action.fused && !(options_.pairs->neighbours && pair_up(first.action, second.action)))
-      continue;
-    const PairTimes times = fused_pair_times(price_of(first), price_of(second), *options_.pairs);
+    const FusedPairRule &rule = options_.pairs[first.place], &of_second = options_.pairs[second.place];
+    if (!first.action.fused && !(rule.neighbours && pair_up(first.action, second.action))) continue;
+    const PairTimes times = fused_pair_times(price_of(first), rule, price_of(second), of_second);
     first.lasts = times.first;
     second.lasts = times.second;
     ++i;
@@ -132,7 +133,7 @@ void Lowering::add_resources() {
     for (int rank = 0; rank < schedule_.shape.ranks; ++rank) {
       const int simulated = replica * schedule_.shape.ranks + rank;
       // Compute slows down while communication overlaps it.
-      const bool yields = flows_.has_value() || bucket_load() > 0 || unit_load() > 0;
+      const bool yields = flows_.has_value() || slows_;
       const auto add = [&](ResourceKind kind, const char* name, int stream) {
         const bool yielding = yields && stream == 0;
         std::optional<std::int32_t> copy_of;
@@ -209,14 +210,15 @@ void Lowering::attach_bucket(int replica, int rank, const RankPass& pass, const 
                              const PassTasks& segment) {
   if (pass.action.pass == Pass::kForward) {
     RankTasks& tasks = tasks_of(replica, rank);
-    const PassTasks gather = data_tasks(tasks, steps_of(bucket, BesideTask::kParameterGather, bucket_load()));
+    const PassTasks gather =
+        data_tasks(tasks, steps_of(bucket, BesideTask::kParameterGather, bucket_load(pass)));
     if (tasks.step) builder_.add_dependency(*tasks.step, gather.first);
     builder_.add_dependency(gather.last, segment.first);
     return;
   }
   // Every copy of a rank has its buckets in the same order.
   auto& pending = pending_reductions_[static_cast<std::size_t>(rank)];
-  if (replica == 0) pending.push_back({&bucket, pass.chunk, {}});
+  if (replica == 0) pending.push_back({&bucket, pass.chunk, bucket_load(pass), {}});
   PendingBucket& same = pending[tasks_of(replica, rank).buckets++];
   SC_CHECK(same.price == &bucket, "a bucket of each copy");
   same.ready.push_back(segment.last);

@@ -27,7 +27,7 @@
 // traffic) however slow the traffic is. The gradient norm, one number, is pure latency.
 //
 // On any network overlapped gradients and weights take a share of the compute device while their traffic
-// lasts: of ZeRO units overlap_slowdown - 1, at most all of it; in buckets 1 - 1/overlap_slowdown.
+// lasts: of ZeRO units OverlapCosts::slowdown - 1, at most all of it; in buckets 1 - 1/slowdown.
 #pragma once
 
 #include <cstdint>
@@ -70,14 +70,13 @@ struct LowerOptions {
   bool reduce_last = false;    // ZeRO 2 and 3: the last micro-batch of a stage reduces for all
   bool reduce_behind = false;  // reductions start after the whole backward, and do not overlap it
   bool gather_once = false;    // weights that stay gathered are gathered by the first forward of a stage only
-  double overlap_slowdown = 1;           // factor on a pass while gradients or weights move beside it
-  int replicas = 1;                      // simulated copies of the pipeline; 1 = folded
-  std::vector<int> weights{};            // by copy: number of replicas that it stands for; empty: all equal
-  std::vector<RankSpeed> speeds{};       // speed changes of the copies, ascending by time
-  int iterations = 1;                    // consecutive iterations
-  StepRule step = StepRule::kBarrier;    // kOwn and kDelayed without reductions of sharded weights
-  Duration rollback{};                   // expected loss by roll-backs, before every iteration but the first
-  std::optional<FusedPairRule> pairs{};  // durations of fused pairs; none: the sum of their passes
+  int replicas = 1;            // simulated copies of the pipeline; 1 = folded
+  std::vector<int> weights{};  // by copy: number of replicas that it stands for; empty: all equal
+  std::vector<RankSpeed> speeds{};     // speed changes of the copies, ascending by time
+  int iterations = 1;                  // consecutive iterations
+  StepRule step = StepRule::kBarrier;  // kOwn and kDelayed without reductions of sharded weights
+  Duration rollback{};                 // expected loss by roll-backs, before every iteration but the first
+  std::vector<FusedPairRule> pairs{};  // durations of fused pairs, by place; empty: the sum of their passes
   // The shared links; nullptr: the network is closed-form. With shared links prices carry traffic.
   const SharedNetwork* network = nullptr;
 };

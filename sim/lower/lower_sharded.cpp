@@ -82,9 +82,9 @@ Lowering::SegmentKind Lowering::segment_kind(const RankPass& pass, const UnitPri
   SegmentKind kind{.segment = std::move(segment), .gather = {}, .reduce = {}, .replicate = {}};
   if (gather.total() > Duration::zero())
     kind.gather =
-        steps_of(gather, BesideTask::kParameterGather, options_.overlap_parameters ? unit_load() : 0);
+        steps_of(gather, BesideTask::kParameterGather, options_.overlap_parameters ? unit_load(pass) : 0);
   if (!reduces_in(pass)) return kind;
-  const double load = options_.overlap_gradients ? unit_load() : 0;
+  const double load = options_.overlap_gradients ? unit_load(pass) : 0;
   if (unit.reduce.total() > Duration::zero())
     kind.reduce = steps_of(unit.reduce, BesideTask::kGradientReduction, load);
   if (unit.replicate.total() > Duration::zero()) {

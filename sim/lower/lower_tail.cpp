@@ -25,9 +25,8 @@ void Lowering::add_reductions() {
       for (int r = 0; r < options_.replicas; ++r) ready.push_back(*tasks_of(r, rank).last_compute);
       const auto& chunks = prices_.ranks[static_cast<std::size_t>(rank)].gradient_buckets;
       for (std::size_t chunk = 0; chunk < chunks.size(); ++chunk)
-        for (const PassPrice& bucket : chunks[chunk]) pending.push_back({&bucket, chunk, ready});
+        for (const PassPrice& bucket : chunks[chunk]) pending.push_back({&bucket, chunk, 0, ready});
     }
-    const double load = options_.overlap_gradients ? bucket_load() : 0;
     for (PendingBucket& bucket : pending) {
       for (int r = 0; r < options_.replicas && options_.overlap_gradients; ++r) {
         Handle& ready = bucket.ready[static_cast<std::size_t>(r)];
@@ -35,7 +34,7 @@ void Lowering::add_reductions() {
       }
       const Handle start = join(bucket.ready);
       for (int r = 0; r < options_.replicas; ++r) {
-        const Steps steps = steps_of(*bucket.price, BesideTask::kGradientReduction, load);
+        const Steps steps = steps_of(*bucket.price, BesideTask::kGradientReduction, bucket.load);
         builder_.add_dependency(start, data_tasks(tasks_of(r, rank), steps).first);
       }
     }

@@ -49,7 +49,7 @@ TimeSource Lowering::source_of(const RankPass& pass) const {
 
 std::vector<TaskPart> Lowering::parts_of(const RankPass& pass) const {
   const PassPrice price = price_of(pass);
-  return pass.lasts ? parts_in_pair(price, *pass.lasts, *options_.pairs) : price.parts();
+  return pass.lasts ? parts_in_pair(price, *pass.lasts, options_.pairs[pass.place]) : price.parts();
 }
 
 const Lowering::Steps& Lowering::pass_steps(const RankPass& pass) {

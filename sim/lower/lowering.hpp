@@ -124,6 +124,7 @@ class Lowering {
   struct PendingBucket {
     const PassPrice* price;
     std::size_t chunk;
+    double load;  // share of the compute device that it takes
     std::vector<Handle> ready;
   };
 
@@ -186,8 +187,10 @@ class Lowering {
   Steps segment_of(const RankPass& pass, std::span<const Duration> ends, std::size_t index);
   std::optional<Handle> add_gather(int rank, RankTasks& tasks, const SegmentKind& kind);
   // Share of the compute device that overlapped traffic takes while it lasts: of units; of buckets.
-  double unit_load() const { return has_units_ ? std::min(1.0, options_.overlap_slowdown - 1) : 0; }
-  double bucket_load() const { return has_buckets_ ? 1 - 1 / options_.overlap_slowdown : 0; }
+  double unit_load(const RankPass& pass) const {
+    return std::min(1.0, stage_price(pass).beside.slowdown - 1);
+  }
+  double bucket_load(const RankPass& pass) const { return 1 - 1 / stage_price(pass).beside.slowdown; }
   void add_reduction(int rank, RankTasks& tasks, const SegmentKind& kind, Handle segment);
   Handle aligned(const RankTasks& tasks, int rank, std::size_t chunk, Handle ready) const;
   void flush_reductions(int rank, RankTasks& tasks, std::size_t keep);
@@ -238,8 +241,7 @@ class Lowering {
   ResourceId joints_;
   LabelId joint_label_, iteration_label_;
   bool has_memory_ = false;           // does any stage have pass memory?
-  bool has_buckets_ = false;          // does any rank reduce or gather buckets that overlap passes?
-  bool has_units_ = false;            // is any stage cut into units?
+  bool slows_ = false;                // does traffic beside passes slow any of them?
   std::vector<bool> recompute_pass_;  // [place]: does its order have recompute passes?
   std::vector<std::vector<PendingBucket>> pending_reductions_;
   std::vector<std::vector<Collective>> collectives_;  // [rank][in program order]; unfolded only

@@ -148,13 +148,16 @@ PassPrice GradientPricing::over_shards(int rank, const Sharing& sharing, Collect
   return price;
 }
 
+// Weights are gathered by the buckets of the gradients, overlapped or not.
+//   source  NVIDIA/Megatron-LM, core/distributed/distributed_data_parallel.py: one bucket without
+//           overlap_grad_reduce
 std::vector<PassPrice> GradientPricing::price_buckets(int rank, int stage, bool gathers) {
-  const bool overlapped = gathers ? request_.overlap.parameters : request_.overlap.gradients;
+  const bool in_buckets = request_.overlap.gradients || (gathers && request_.overlap.parameters);
   const std::int64_t words = stage == 0 ? embedding_parameters(model_, shard_.tensor) : 0;
   const auto of_kind = [&](const Sharing& sharing, std::int64_t parameters, std::int64_t weights) {
     std::vector<PassPrice> buckets;
     if (sharing.ranks == 1) return buckets;
-    const std::int64_t size = overlapped ? bucket_parameters(request_) : parameters;
+    const std::int64_t size = in_buckets ? bucket_parameters(request_) : parameters;
     std::vector<std::int64_t> sizes = bucket_sizes(parameters, size, &sharing == &dense_ ? words : 0);
     if (gathers) std::ranges::reverse(sizes);
     for (const std::int64_t here : sizes) {

@@ -34,9 +34,11 @@ IterationPrices price_stages(const StagesSpec& model, const HardwareProfile* pro
   IterationPrices prices;
   prices.ranks.resize(static_cast<std::size_t>(plan.pipeline));
   const StagePlaces places = plan.places();
-  for (const HeldStage& held : places.all())
+  for (const HeldStage& held : places.all()) {
     prices.stages.push_back(price_stage(model, plan.stages[static_cast<std::size_t>(held.stage)],
                                         static_cast<std::size_t>(held.stage)));
+    if (profile != nullptr) prices.stages.back().beside = overlap_costs(*profile);
+  }
   prices.edges.resize(prices.stages.size());
   for (RankPrice& rank : prices.ranks) {
     rank.gradient_buckets.resize(static_cast<std::size_t>(plan.virtual_stages * places.copies()));

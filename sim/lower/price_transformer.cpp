@@ -59,6 +59,17 @@ bool adds_in_products(const PricingRequest& request) {
   return request.options.gradient_accumulation_fusion || (sharded && !accumulates_whole(request));
 }
 
+// `load`: the fraction of the slowdown by the traffic of units that compute really suffers.
+OverlapCosts costs_beside(const StagePrice& stage, const HardwareProfile& profile,
+                          const PricingRequest& request, double load) {
+  OverlapCosts costs = overlap_costs(profile);
+  if (stage.units.empty()) return costs;
+  const double sharded =
+      request.options.rules.sharded_overlap_slowdown.value_or(profile.sharded_overlap_slowdown.value);
+  costs.slowdown = 1 + (sharded - 1) * load;
+  return costs;
+}
+
 // Pass memory, computed once for stages of the same content.
 class StageMemories {
  public:
@@ -140,7 +151,8 @@ IterationPrices price_transformer(const TransformerSpec& model, const HardwarePr
                                ? price_edge(model, network, request, held)
                                : EdgePrice{});
   }
-  if (request.zero_stage() >= 2) prices.unit_load = gradients.channel_share(0);
+  const double load = request.zero_stage() >= 2 ? gradients.channel_share(0) : 0;
+  for (StagePrice& stage : prices.stages) stage.beside = costs_beside(stage, profile, request, load);
   for (int rank = 0; rank < request.plan.pipeline; ++rank) prices.ranks.push_back(gradients.price_rank(rank));
   const auto& host = profile.host.per_iteration;
   prices.host.add(Category::kOther, host.value, host.provenance);

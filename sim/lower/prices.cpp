@@ -95,6 +95,11 @@ PassExchanges exchanges_of(const PassTraffic& stage, Pass pass, bool recomputes)
   return sum;
 }
 
+OverlapCosts overlap_costs(const HardwareProfile& profile) {
+  const double slowdown = profile.gradient_overlap_slowdown.value;
+  return {.slowdown = slowdown, .pair_slowdown = slowdown, .tensor_overlap = profile.tensor_overlap.value};
+}
+
 PassHold hold_of(const PassMemory& memory, Pass pass) {
   const Bytes made = memory.kept + memory.made_again;
   switch (pass) {

@@ -91,6 +91,14 @@ struct PassMemory {
   friend bool operator==(const PassMemory&, const PassMemory&) = default;
 };
 
+// What traffic that overlaps compute costs the devices of a stage.
+struct OverlapCosts {
+  double slowdown = 1;       // factor on a pass while gradients or weights move beside it
+  double pair_slowdown = 1;  // sigma and tau of fused pairs (sim/lower/fused_pair.hpp)
+  double tensor_overlap = 1;
+};
+[[nodiscard]] OverlapCosts overlap_costs(const HardwareProfile& profile);
+
 struct StagePrice {
   PassPrice forward, recompute, input_gradient, weight_gradient;
   PassPrice unhidden{};  // extra exposed time of an input gradient whose weight gradient runs later
@@ -99,6 +107,7 @@ struct StagePrice {
   // backward pass unless `kept_gathered`; reductions run in every backward pass, last unit first.
   std::vector<UnitPrice> units{};
   bool kept_gathered = false;
+  OverlapCosts beside{};
   PassTraffic traffic{};  // empty where the network is closed-form
 
   // Time of one micro-batch: recompute and both gradients; total() adds the forward.
@@ -175,7 +184,6 @@ struct IterationPrices {
   // The stage that `tied_embedding` joins to the first; absent: the last.
   std::optional<int> second_embedding = {};
   PassPrice host{};         // once an iteration
-  double unit_load = 1;     // fraction of the slowdown by unit traffic that compute really suffers
   OffloadPrice offload{};   // its stalls and steps are in the passes and the optimizer already
   PatternTable patterns{};  // patterns of all traffic above; empty where the network is closed-form
 };

@@ -132,6 +132,19 @@ void check_groups(YamlMap& map, const std::vector<NodeGroup>& groups) {
     map.error("nodes", "too-large", fmt::format("{} GPUs are more than {}", gpus, kMaxGpus));
 }
 
+// The nodes share one fabric: without a word that of the first.
+void warn_of_other_fabrics(YamlMap& map, const std::vector<NodeGroup>& groups) {
+  const NodeSpec& first = groups.front().node;
+  const auto other = std::ranges::find_if(groups, [&](const NodeGroup& group) {
+    return !group.node.default_fabric.empty() && group.node.default_fabric != first.default_fabric;
+  });
+  if (other == groups.end()) return;
+  map.warning("fabric", "assumed",
+              fmt::format("is not given: all nodes are on {}, as node {} has it; {} has {}",
+                          first.default_fabric, first.name, other->node.name, other->node.default_fabric),
+              "name the network between the nodes");
+}
+
 FabricSpec load_fabric_key(YamlMap& map, const ClusterSpec& cluster, const PresetPlaces& places,
                            Origins& origins) {
   if (map.has("fabric"))
@@ -146,6 +159,7 @@ FabricSpec load_fabric_key(YamlMap& map, const ClusterSpec& cluster, const Prese
                 "the node has no default fabric: name the network between the nodes");
     return {};
   }
+  warn_of_other_fabrics(map, cluster.groups);
   const auto file = find_preset(map, "fabric", first.node.default_fabric, kFabricPreset, places);
   if (!file) return {};
   const YamlNode* tree = places.library.tree(*file, map.diagnostics());

@@ -10,6 +10,7 @@
 #include "base/text.hpp"
 #include "calibrate/profile/profile_reader.hpp"
 #include "sim/plan/plan_checks.hpp"
+#include "sim/scenario/device_modes.hpp"
 #include "sim/scenario/load_training.hpp"
 #include "sim/schedule/schedule.hpp"
 
@@ -154,6 +155,26 @@ void choose_software(YamlMap& options, const PresetPlaces& places, Scenario& sce
   }
 }
 
+// What the profiles of all devices have in graphs, so that the order of the groups does not count.
+void choose_graphs(YamlMap& options, Scenario& scenario) {
+  const auto graphs = [](const HardwareProfile* profile) { return profile->software.cuda_graphs; };
+  const std::vector<const HardwareProfile*> profiles = profiles_of(scenario);
+  const auto [least, most] = std::ranges::minmax(profiles, {}, graphs);
+  scenario.options.cuda_graphs = graphs(least);
+  if (graphs(least) == graphs(most)) return;
+  const auto word = [&](const HardwareProfile* profile) {
+    return kCudaGraphsNames[static_cast<std::size_t>(graphs(profile))];
+  };
+  scenario.warnings.push_back(
+      {.severity = Severity::kWarning,
+       .code = "assumed",
+       .where = options.where_of("cuda_graphs"),
+       .path = options.path_of("cuda_graphs"),
+       .message = fmt::format("is not given: {} on all devices, as profile {} has it; {} has {}", word(least),
+                              least->name, most->name, word(most)),
+       .hint = "say what the host launches as one"});
+}
+
 // What the word selective names in a model: every second product is not modelled for all layers.
 RecomputeModules selective_in(const Scenario& scenario, RecomputeModules usual) {
   const auto* model = std::get_if<TransformerSpec>(&scenario.model);
@@ -194,7 +215,7 @@ void apply_software(YamlMap& options, const PresetPlaces& places, Scenario& scen
   if (!scenario.origins.contains("training.recompute.modules"))
     scenario.training.recompute.modules = spec.recompute(scenario.training.recompute.granularity).modules;
   if (!options.has("cuda_graphs") && preset.rules.operator_overhead > Duration::zero())
-    spec.cuda_graphs = scenario.profile->software.cuda_graphs;
+    choose_graphs(options, scenario);
   settle_sharded_pipeline(scenario, options.has("reshard_after_forward"),
                           options.map("memory").has("whole_gradients"));
   if (options.has("attention_kernel")) return;

@@ -163,6 +163,15 @@ TEST(HardwareFlops, OfSelectiveRecomputeAddTheForwardOfEachModuleOnce) {
   EXPECT_EQ(repeated(model, kMoeActivation), 0);
 }
 
+// A flash core that runs again counts what it does, not by the convention of unfused ones.
+TEST(HardwareFlops, OfAFlashCoreCountItOnce) {
+  const TransformerSpec model = zoo::llama3_8b();
+  const Flops hardware =
+      hardware_flops(model, 1, 4096, {.granularity = Recompute::kSelective, .flash_core = true});
+  EXPECT_EQ((hardware - model_flops(model, 1, 4096)).count(),
+            repeated(model, RecomputeModule::kCoreAttention) / 3);
+}
+
 // Llama-3 8B, a layer: q and v of 4096 + 1024 columns, a gate of 14336, all from 4096.
 TEST(HardwareFlops, OfRecomputeByOperatorRepeatTheFirstOfEachTwoProducts) {
   const TransformerSpec model = zoo::llama3_8b();

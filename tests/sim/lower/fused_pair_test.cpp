@@ -20,6 +20,11 @@ PassPrice pass(Category compute, std::int64_t computes, std::int64_t tensor, std
   return price;
 }
 
+// Both passes on devices of one kind.
+PairTimes times_on_one_kind(const PassPrice& first, const PassPrice& second, const FusedPairRule& rule) {
+  return fused_pair_times(first, rule, second, rule);
+}
+
 Duration sum_of(const std::vector<TaskPart>& parts) {
   Duration sum{};
   for (const TaskPart& part : parts) sum += part.time;
@@ -31,7 +36,7 @@ Duration sum_of(const std::vector<TaskPart>& parts) {
 TEST(FusedPair, HidesTrafficBehindTheOtherPass) {
   const PassPrice forward = pass(Category::kForward, 100, 20, 30),
                   backward = pass(Category::kBackward, 200, 0, 80);
-  const PairTimes times = fused_pair_times(forward, backward, {.slowdown = 1.25});
+  const PairTimes times = times_on_one_kind(forward, backward, {.slowdown = 1.25});
   EXPECT_EQ(times.first, Duration(110));
   EXPECT_EQ(times.second, Duration(216));
   const std::vector<TaskPart> parts = parts_in_pair(forward, times.first, {.slowdown = 1.25});
@@ -47,10 +52,19 @@ TEST(FusedPair, HidesLessOfTensorTraffic) {
   const PassPrice forward = pass(Category::kForward, 1000, 100, 100),
                   backward = pass(Category::kBackward, 1000, 0, 0);
   const auto lasts = [&](double overlap) {
-    return fused_pair_times(forward, backward, {.slowdown = 1.25, .tensor_overlap = overlap}).first;
+    return times_on_one_kind(forward, backward, {.slowdown = 1.25, .tensor_overlap = overlap}).first;
   };
   EXPECT_EQ(lasts(0.38), Duration(1200 - 38 - 80));
   EXPECT_EQ(lasts(0.9), Duration(1200 - 80 - 80));
+}
+
+// Of 50 ns of traffic of each the slower kind hides 25, the other 40.
+TEST(FusedPair, HidesOfEachPassWhatItsDevicesHide) {
+  const PassPrice forward = pass(Category::kForward, 100, 0, 50),
+                  backward = pass(Category::kBackward, 100, 0, 50);
+  const PairTimes times = fused_pair_times(forward, {.slowdown = 2}, backward, {.slowdown = 1.25});
+  EXPECT_EQ(times.first, Duration(125));
+  EXPECT_EQ(times.second, Duration(110));
 }
 
 // Exchanges that last as long as the compute are paid for by the slowdown alone: 20 of 132 multiprocessors
@@ -58,7 +72,7 @@ TEST(FusedPair, HidesLessOfTensorTraffic) {
 TEST(FusedPair, OfEqualComputeAndTrafficTakesTheSlowdownOnly) {
   const PassPrice forward = pass(Category::kForward, 112'000, 0, 112'000);
   const PassPrice backward = pass(Category::kBackward, 112'000, 0, 112'000);
-  const PairTimes times = fused_pair_times(forward, backward, {.slowdown = 132.0 / 112.0});
+  const PairTimes times = times_on_one_kind(forward, backward, {.slowdown = 132.0 / 112.0});
   EXPECT_EQ(times.first + times.second, Duration(2 * (112'000 + 112'000 * 20 / 132 + 1)));
 }
 
@@ -66,7 +80,7 @@ TEST(FusedPair, OfEqualComputeAndTrafficTakesTheSlowdownOnly) {
 TEST(FusedPair, HidesNoMoreThanThereIsCompute) {
   const PassPrice forward = pass(Category::kForward, 10, 0, 1000),
                   backward = pass(Category::kBackward, 30, 0, 5);
-  const PairTimes times = fused_pair_times(forward, backward, {.slowdown = 1});
+  const PairTimes times = times_on_one_kind(forward, backward, {.slowdown = 1});
   EXPECT_EQ(times.first, Duration(1010 - 30));
   EXPECT_EQ(times.second, Duration(30));
 }
@@ -75,7 +89,7 @@ TEST(FusedPair, TakesAShareOfTheSumWhereOneIsGiven) {
   const PassPrice forward = pass(Category::kForward, 100, 20, 30),
                   backward = pass(Category::kBackward, 201, 0, 80);
   const FusedPairRule rule{.share = 0.5, .slowdown = 1.25};
-  const PairTimes times = fused_pair_times(forward, backward, rule);
+  const PairTimes times = times_on_one_kind(forward, backward, rule);
   EXPECT_EQ(times.first + times.second, Duration(216));  // 215.5
   EXPECT_EQ(sum_of(parts_in_pair(backward, times.second, rule)), times.second);
 }
@@ -88,7 +102,7 @@ TEST(FusedPair, LastsBetweenTheLongerPassAndTheSum) {
     const PassPrice first = pass(Category::kForward, any(random), any(random), any(random));
     const PassPrice second = pass(Category::kBackward, any(random), any(random), any(random));
     const FusedPairRule rule{.slowdown = slowdown(random), .tensor_overlap = overlap(random)};
-    const PairTimes times = fused_pair_times(first, second, rule);
+    const PairTimes times = times_on_one_kind(first, second, rule);
     ASSERT_LE(times.first + times.second, first.total() + second.total());
     ASSERT_GE(times.first + times.second, std::max(first.total(), second.total()));
     ASSERT_GE(times.first, least_in_pair(first, rule));
@@ -102,7 +116,7 @@ TEST(FusedPair, LastsBetweenTheLongerPassAndTheSum) {
 TEST(FusedPair, OfNeighboursHidesExchangesOfExperts) {
   PassPrice forward = pass(Category::kForward, 100, 30, 50), backward = pass(Category::kBackward, 40, 30, 50);
   const FusedPairRule rule{.neighbours = true, .slowdown = 1.25};
-  const PairTimes times = fused_pair_times(forward, backward, rule);
+  const PairTimes times = times_on_one_kind(forward, backward, rule);
   EXPECT_EQ(times.first, forward.total() - Duration(40));  // 50 / 1.25, which 40 of compute hide
   EXPECT_EQ(times.second, backward.total() - Duration(40));
   const std::vector<TaskPart> parts = parts_in_pair(forward, times.first, rule);
@@ -117,12 +131,12 @@ TEST(FusedPair, OfNeighboursHidesExchangesOfExperts) {
 // It lasts as long as its copies or its host, whatever is hidden; its partner hides as much as before.
 TEST(FusedPair, HidesNothingOfAPassThatWaits) {
   PassPrice forward = pass(Category::kForward, 100, 30, 50), backward = pass(Category::kBackward, 40, 30, 50);
-  const Duration usual = fused_pair_times(forward, backward, {.slowdown = 1.25}).second;
+  const Duration usual = times_on_one_kind(forward, backward, {.slowdown = 1.25}).second;
   forward.add(Category::kOther, Duration(7), Provenance::kAnalytic);
   forward.keep_at_least(forward.total());
   for (const bool neighbours : {false, true}) {
     const FusedPairRule rule{.neighbours = neighbours, .slowdown = 1.25};
-    const PairTimes times = fused_pair_times(forward, backward, rule);
+    const PairTimes times = times_on_one_kind(forward, backward, rule);
     EXPECT_EQ(times.first, forward.total());
     EXPECT_EQ(sum_of(parts_in_pair(forward, times.first, rule)), times.first);
     EXPECT_LE(least_in_pair(forward, rule), times.first);
@@ -136,14 +150,14 @@ TEST(FusedPair, HidesNothingOfAPassThatWaits) {
 TEST(FusedPair, IsNoShorterThanItsHost) {
   PassPrice forward = pass(Category::kForward, 100, 30, 50), backward = pass(Category::kBackward, 400, 0, 0);
   const FusedPairRule rule{.neighbours = true, .slowdown = 1.25};
-  EXPECT_EQ(fused_pair_times(forward, backward, rule).first, Duration(140));
+  EXPECT_EQ(times_on_one_kind(forward, backward, rule).first, Duration(140));
   forward.keep_at_least(Duration(170));
-  EXPECT_EQ(fused_pair_times(forward, backward, rule).first, Duration(170));
+  EXPECT_EQ(times_on_one_kind(forward, backward, rule).first, Duration(170));
   EXPECT_LE(least_in_pair(forward, rule), Duration(140)) << "a part of a pass alone does not wait";
   PassPrice both = forward;
   both.add(pass(Category::kForward, 100, 0, 40));
   EXPECT_EQ(both.least(), Duration(170));
-  EXPECT_EQ(fused_pair_times(both, backward, rule).first, both.total() - Duration(72));
+  EXPECT_EQ(times_on_one_kind(both, backward, rule).first, both.total() - Duration(72));
 }
 
 // Software that says how much of them hides: 0.4 of 50, and where it hides nothing, nothing.
@@ -151,10 +165,10 @@ TEST(FusedPair, OfNeighboursHidesWhatTheSoftwareDoes) {
   const PassPrice forward = pass(Category::kForward, 100, 30, 50),
                   backward = pass(Category::kBackward, 40, 30, 50);
   FusedPairRule rule{.neighbours = true, .expert_overlap = 0.4, .slowdown = 1.25};
-  EXPECT_EQ(fused_pair_times(forward, backward, rule).first, forward.total() - Duration(20));
+  EXPECT_EQ(times_on_one_kind(forward, backward, rule).first, forward.total() - Duration(20));
   EXPECT_LE(least_in_pair(forward, rule), forward.total() - Duration(20));
   rule.expert_overlap = 0;
-  EXPECT_EQ(fused_pair_times(forward, backward, rule).first, forward.total());
+  EXPECT_EQ(times_on_one_kind(forward, backward, rule).first, forward.total());
 }
 
 // The whole of an order: what is on no pair's rank keeps its price.
@@ -169,11 +183,12 @@ TEST(FusedPair, ShortensDualPipeByWhatItHides) {
                              .recompute = {},
                              .input_gradient = pass(Category::kBackward, 100, 0, 50),
                              .weight_gradient = pass(Category::kBackward, 100, 0, 0)});
-  const auto makespan = [&](std::optional<FusedPairRule> pairs) {
+  const auto makespan = [&](const std::vector<FusedPairRule>& pairs) {
     return run(lower(schedule, prices, {.pairs = pairs})).makespan;
   };
-  const Duration apart = makespan(std::nullopt), beside = makespan(FusedPairRule{.slowdown = 1.25});
-  EXPECT_EQ(makespan(FusedPairRule{.share = 1}), apart);
+  const auto on_all = [](const FusedPairRule& rule) { return std::vector<FusedPairRule>(8, rule); };
+  const Duration apart = makespan({}), beside = makespan(on_all({.slowdown = 1.25}));
+  EXPECT_EQ(makespan(on_all({.share = 1})), apart);
   int fewest = 1000;  // pairs of a rank, each of which hides 40 + 40
   for (const std::vector<Action>& order : schedule.ranks)
     fewest = std::min(fewest, static_cast<int>(std::ranges::count_if(order, &Action::fused)));

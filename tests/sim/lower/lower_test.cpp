@@ -40,8 +40,8 @@ TEST(Lower, ReductionsSlowTheBackwardBesideThem) {
   const PipelineShape shape{.ranks = 1, .micro_batches = 2};
   IterationPrices prices = uniform_prices(shape, {.forward = 4, .input_gradient = 4, .weight_gradient = 4});
   prices.ranks[0].gradient_buckets = {std::vector<PassPrice>(4, seconds(Category::kDataComm, 3))};
-  EXPECT_EQ(time_of(shape, prices, {.overlap_gradients = true, .overlap_slowdown = 1.5}), 30s);
-  EXPECT_EQ(time_of(shape, prices, {.overlap_gradients = false, .overlap_slowdown = 1.5}), 36s);
+  EXPECT_EQ(time_of(shape, slowed(prices, 1.5), {.overlap_gradients = true}), 30s);
+  EXPECT_EQ(time_of(shape, slowed(prices, 1.5), {.overlap_gradients = false}), 36s);
 }
 
 // System: as above with one long bucket and one short: 3 s and 1 s, on a backward of two halves.
@@ -51,7 +51,7 @@ TEST(Lower, ABackwardLosesForAsLongAsTheTrafficBesideItLasts) {
   const PipelineShape shape{.ranks = 1, .micro_batches = 2};
   IterationPrices prices = uniform_prices(shape, {.forward = 4, .input_gradient = 4, .weight_gradient = 4});
   prices.ranks[0].gradient_buckets = {{seconds(Category::kDataComm, 3), seconds(Category::kDataComm, 1)}};
-  EXPECT_EQ(time_of(shape, prices, {.overlap_slowdown = 2}), 26500ms);
+  EXPECT_EQ(time_of(shape, slowed(prices, 2), {}), 26500ms);
 }
 
 // System: two ranks of two chunks, two micro-batches, F 1 B 2, all forwards first. Backwards end on rank 0 at
@@ -98,7 +98,7 @@ TEST(Lower, GathersSlowTheForwardBesideThem) {
   const PipelineShape shape{.ranks = 1, .micro_batches = 1};
   IterationPrices prices = uniform_prices(shape, {.forward = 4, .input_gradient = 4, .weight_gradient = 4});
   prices.ranks[0].parameter_buckets = {std::vector<PassPrice>(2, seconds(Category::kDataComm, 1))};
-  EXPECT_EQ(time_of(shape, prices, {.overlap_slowdown = 2}), 13500ms);
+  EXPECT_EQ(time_of(shape, slowed(prices, 2), {}), 13500ms);
 }
 
 // System: one rank, one micro-batch, F 4 B 8, parameters gathered in two buckets of 1 s.

@@ -112,8 +112,7 @@ TEST(ShardedGradients, ThatWaitForTheWholeBackwardAreExposed) {
   IterationPrices prices = uniform_prices(shape, {.forward = 4, .input_gradient = 4, .weight_gradient = 4});
   prices.stages[0].units = units_of(2, 0, 1);
   const auto makespan = [&](bool behind, double slowdown) {
-    return run_lowered(shape, prices,
-                       {.reduce_last = true, .reduce_behind = behind, .overlap_slowdown = slowdown})
+    return run_lowered(shape, slowed(prices, slowdown), {.reduce_last = true, .reduce_behind = behind})
         .makespan;
   };
   EXPECT_EQ(makespan(true, 1), 26s);
@@ -147,7 +146,7 @@ TEST(ShardedGradients, AreSteppedWhenReplicated) {
 // System: reductions of 1 s and 3 s over replicas beside segments of 4 s, which lose half of the longer: B 4-8
 // beside nothing, 8-13.5, last reduction 13.5-14.5, over replicas 14.5-17.5.
 TEST(ShardedTraffic, OnTwoStreamsSlowsByTheLonger) {
-  EXPECT_EQ(run_lowered(kOne, two_units(0, 1, 3), {.overlap_slowdown = 1.5}).makespan, 17500ms);
+  EXPECT_EQ(run_lowered(kOne, slowed(two_units(0, 1, 3), 1.5)).makespan, 17500ms);
 }
 
 // System: reductions of 2 s beside segments of 4 s, which lose half of the time that both run: 1 s each.
@@ -155,11 +154,10 @@ TEST(ShardedTraffic, OnTwoStreamsSlowsByTheLonger) {
 // way: F of 2 s beside 1 s: 2.5 s. Gathers 0-1, 1-2; F 1-3.5, 3.5-6 beside the third gather; B 4 s beside 1 s:
 // 6-10.5, and beside nothing: 10.5-14.5.
 TEST(ShardedTraffic, SlowsTheSegmentsBesideIt) {
-  EXPECT_EQ(run_lowered(kOne, two_units(0, 2), {.overlap_slowdown = 1.5}).makespan, 15s);
-  EXPECT_EQ(run_lowered(kOne, two_units(1, 0), {.overlap_slowdown = 1.5}).makespan, 14500ms);
-  EXPECT_EQ(
-      run_lowered(kOne, two_units(0, 2), {.overlap_gradients = false, .overlap_slowdown = 1.5}).makespan,
-      16s);  // 12 + 2 * 2: nothing runs beside anything
+  EXPECT_EQ(run_lowered(kOne, slowed(two_units(0, 2), 1.5)).makespan, 15s);
+  EXPECT_EQ(run_lowered(kOne, slowed(two_units(1, 0), 1.5)).makespan, 14500ms);
+  EXPECT_EQ(run_lowered(kOne, slowed(two_units(0, 2), 1.5), {.overlap_gradients = false}).makespan,
+            16s);  // 12 + 2 * 2: nothing runs beside anything
 }
 
 // System: units whose traffic moves slower, as fast and faster than they compute, alone and in four micro-batches.
@@ -172,7 +170,7 @@ TEST(ShardedTraffic, NeverCostsMoreBesidePassesThanAlone) {
         IterationPrices prices = two_units(gather, reduce);
         prices.stages[0].units.push_back(prices.stages[0].units[0]);
         prices.stages[0].units[0].forward = prices.stages[0].units[0].input_gradient = 0s;  // an embedding
-        const Duration beside = run_lowered(shape, prices, {.overlap_slowdown = 2}).makespan;
+        const Duration beside = run_lowered(shape, slowed(prices, 2)).makespan;
         const Duration alone =
             run_lowered(shape, prices, {.overlap_gradients = false, .overlap_parameters = false}).makespan;
         EXPECT_LE(beside, alone) << micro_batches << " " << gather << " " << reduce;
@@ -223,11 +221,10 @@ void for_each_sharding(const Visit& visit) {
       SCOPED_TRACE(testing::Message() << name << " flags=" << flags);
       const PipelineShape shape{.ranks = 3, .micro_batches = 6, .chunks = chunks};
       visit(schedule_of(name, shape),
-            sharded_prices(shape, (flags & 8) != 0, (flags & 16) != 0, (flags & 32) != 0),
+            slowed(sharded_prices(shape, (flags & 8) != 0, (flags & 16) != 0, (flags & 32) != 0), 1.25),
             LowerOptions{.blocking_messages = (flags & 1) != 0,
                          .overlap_gradients = (flags & 2) != 0,
-                         .overlap_parameters = (flags & 4) != 0,
-                         .overlap_slowdown = 1.25});
+                         .overlap_parameters = (flags & 4) != 0});
     }
   }
 }

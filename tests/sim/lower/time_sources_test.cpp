@@ -52,15 +52,15 @@ TEST_P(EveryOrder, HasTheTimesThatLoweringGives) {
   const ScheduleKind& kind = *find_schedule(GetParam());
   const PipelineShape shape{.ranks = 4, .micro_batches = 8, .chunks = kind.chunked ? 2 : 1};
   const Schedule schedule = generate(kind, shape);
-  const IterationPrices first = rich_prices(shape, 1), other = rich_prices(shape, 3);
+  const IterationPrices first = slowed(rich_prices(shape, 1), 1.25),
+                        other = slowed(rich_prices(shape, 3), 1.25);
   ASSERT_EQ(shape_of(first), shape_of(other));
   for (int how = 0; how < 16; ++how) {
     SCOPED_TRACE(how);
     const LowerOptions options{.blocking_messages = (how & 1) != 0,
                                .queued_messages = (how & 8) != 0,
                                .overlap_gradients = (how & 2) != 0,
-                               .overlap_parameters = (how & 4) != 0,
-                               .overlap_slowdown = 1.25};
+                               .overlap_parameters = (how & 4) != 0};
     ASSERT_TRUE(is_traceable(first, options));
     const TracedProgram traced = lower_traced(schedule, first, options);
     const Program expected = lower(schedule, other, options);
@@ -102,7 +102,7 @@ TEST(PriceShape, IsNotAllThatAGraphOfUnitsDependsOn) {
   EXPECT_TRUE(is_traceable(prices, {}));
   EXPECT_FALSE(is_traceable(prices, {.replicas = 2}));
   EXPECT_FALSE(is_traceable(prices, {.iterations = 2}));
-  EXPECT_FALSE(is_traceable(prices, {.pairs = FusedPairRule{}}));
+  EXPECT_FALSE(is_traceable(prices, {.pairs = {FusedPairRule{}}}));
   prices.stages[0].units.emplace_back();
   EXPECT_FALSE(is_traceable(prices, {}));
 }

@@ -30,6 +30,12 @@ inline IterationPrices uniform_prices(const PipelineShape& shape, const UniformC
   return prices;
 }
 
+// The same on devices that traffic beside a pass slows by this factor.
+inline IterationPrices slowed(IterationPrices prices, double factor) {
+  for (StagePrice& stage : prices.stages) stage.beside.slowdown = factor;
+  return prices;
+}
+
 inline PassPrice seconds(Category category, std::int64_t count) {
   PassPrice price;
   price.add(category, std::chrono::seconds(count), Provenance::kAssumed);

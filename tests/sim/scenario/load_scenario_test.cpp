@@ -1026,6 +1026,32 @@ TEST(Scenario, SaysWhoseSoftwareItTakesOfSeveralDevices) {
   EXPECT_EQ(warnings(h100 + ", " + a100, "options: {software: megatron-core}\n"), "");
 }
 
+// Graphs are those that all devices have, whichever is first; the fabric without a word is the first node's.
+TEST(Scenario, SaysWhatItTakesWhereKindsOfNodesDiffer) {
+  const std::string h100 = "{node: dgx-h100, nodes: 2}", gb200 = "{node: gb200-nvl72, nodes: 4}",
+                    a100 = "{node: dgx-a100-80gb, nodes: 2}";
+  const auto on = [](const std::string& nodes, const std::string& more = "") {
+    return read("stagecraft: 1\nmodel: llama-3-8b\ncluster: {nodes: [" + nodes +
+                "]}\ntraining: {global_batch_size: 64, sequence_length: 1024}\n" + more);
+  };
+  const auto warnings = [&](const std::string& nodes, const std::string& more = "") {
+    const Result result = on(nodes, "options: {software: megatron-core" + more + "}\n");
+    return result.scenario ? text_of(result.scenario->warnings) : result.messages;
+  };
+  for (const std::string& nodes : {h100 + ", " + gb200, gb200 + ", " + h100}) {
+    EXPECT_EQ(on(nodes, "options: {software: megatron-core}\n").scenario->options.cuda_graphs,
+              CudaGraphs::kNone);
+    EXPECT_THAT(warnings(nodes),
+                testing::HasSubstr("options.cuda_graphs: is not given: none on all devices, as profile "
+                                   "h100-sxm5-80gb has it; gb200-186gb has layers"));
+    EXPECT_EQ(warnings(nodes, ", cuda_graphs: layers"), "");
+  }
+  EXPECT_EQ(on("{node: gb200-nvl72, nodes: 8}").scenario->options.cuda_graphs, CudaGraphs::kLayers);
+  EXPECT_THAT(warnings(a100 + ", " + h100),
+              testing::HasSubstr("cluster.fabric: is not given: all nodes are on hdr-fat-tree, as node "
+                                 "dgx-a100-80gb has it; dgx-h100 has ndr-fat-tree"));
+}
+
 // System: 16 experts on 2 ranks, 4 a token. Expectation: no rank gets more than all copies, twice its share.
 TEST(Scenario, SaysWhatAnImpossibleImbalanceCountsAs) {
   const auto warnings = [](const std::string& imbalance) {

@@ -64,7 +64,8 @@ std::vector<NamedSpace> spaces() {
       {"devices",
        "stagecraft: 1\n"
        "model: {family: gpt, layers: 8, hidden: 1024, heads: 16, vocab: 51200, max_sequence_length: 1024}\n"
-       "cluster: {nodes: [{node: dgx-h100, nodes: 1}, {node: dgx-a100-80gb, nodes: 1}]}\n"
+       "cluster: {nodes: [{node: dgx-h100, nodes: 1}, {node: dgx-a100-80gb, nodes: 1}], fabric: "
+       "ndr-fat-tree}\n"
        "training: {global_batch_size: 16}\n",
        {.vary = {"schedule=1f1b", "parallelism.zero_stage=0,1", "training.micro_batch_size=1,2"}}},
       {"growing",

@@ -103,6 +103,27 @@ TEST(MixedPrices, ThePeakIsThatOfTheMeanGpu) {
   EXPECT_DOUBLE_EQ(simulate(on(kTwoAndFour)).peak.count(), (2 * h100 + 4 * a100) / 6);
 }
 
+// System: Llama 2 13B under FSDP2, each shard on both kinds. The faster kind, which traffic slows more, takes no
+// time from the slower.
+TEST(MixedPrices, EachKindIsSlowedByTrafficAsItsOwnProfileSays) {
+  const auto sharded = [](const std::string& nodes) {
+    return simulate(scenario_of("stagecraft: 1\n"
+                                "model: llama-2-13b\n"
+                                "cluster: {nodes: [" +
+                                nodes +
+                                "], fabric: ndr-fat-tree}\n"
+                                "parallelism: {tensor: 4, data: 8, sequence_parallel: true, zero_stage: 3}\n"
+                                "options: {software: fsdp2}\n"
+                                "training: {global_batch_size: 128, micro_batch_size: 1, precision: bf16}\n"))
+        .iteration_time;
+  };
+  const std::string h200 = "{node: dgx-h200, nodes: ", a100 = "{node: dgx-a100-80gb, nodes: ";
+  const Duration mixed = sharded(h200 + "2}, " + a100 + "2}");
+  EXPECT_LE(to_seconds(mixed), 1.01 * to_seconds(sharded(a100 + "4}")));
+  EXPECT_GT(mixed, sharded(h200 + "4}"));
+  EXPECT_EQ(mixed, sharded(a100 + "2}, " + h200 + "2}"));
+}
+
 TEST(MixedPrices, WhatOneDeviceCannotDoIsRefused) {
   const auto refusal = [](const Scenario& scenario) {
     Diagnostics diagnostics;

@@ -497,6 +497,18 @@ TEST(Buckets, LeaveTheEmbeddingWhole) {
   EXPECT_NE(largest(last), std::ssize(last) - 1);
 }
 
+// Gathers that nothing hides have the buckets of reductions that overlap; without any overlap there is one.
+TEST(Buckets, OfGathersAreThoseOfGradients) {
+  const auto gathers = [](const char* overlap) {
+    const std::string more = std::string("options: {bucket_parameters: 40000000}\noverlap: ") + overlap;
+    return prices_of(llama("data: 16, zero_stage: 1", more)).ranks[0].parameter_buckets.front().size();
+  };
+  EXPECT_GT(gathers("{gradients: true, parameters: true}\n"), 3u);
+  EXPECT_EQ(gathers("{gradients: true, parameters: false}\n"),
+            gathers("{gradients: true, parameters: true}\n"));
+  EXPECT_EQ(gathers("{gradients: false, parameters: false}\n"), 1u);
+}
+
 // Options of axes that are not there change nothing, to the bit.
 TEST(DegreeOne, IsTheModelWithoutTheAxis) {
   const Report plain = simulate(llama("tensor: 2, pipeline: 2, data: 4"));

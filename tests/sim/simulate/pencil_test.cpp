@@ -188,16 +188,20 @@ TEST(Assumptions, NameTheSplitTheMicroBatchAndTheSequenceWhereTheyAreLeftOut) {
   }
 }
 
-TEST(HardwareFlops, CountTheCoreAgainOnlyWhereItsScoresAreKept) {
-  const auto report_of = [](const std::string& attention) {
-    return simulate(scenario_of(
+TEST(HardwareFlops, CountTheCoreAgainOnlyWhereItsScoresAreKeptOrItsKernelRunsAgain) {
+  const auto report_of = [](const std::string& attention, bool repeats_flash = false) {
+    Scenario scenario = scenario_of(
         "stagecraft: 1\nmodel: gpt-1.7b\ncluster: {node: dgx-a100-80gb, nodes: 1}\n"
         "training: {global_batch_size: 8, sequence_length: 2048, recompute: selective, attention: " +
-        attention + "}\n"));
+        attention + "}\n");
+    scenario.options.rules.repeats_flash = repeats_flash;
+    return simulate(scenario);
   };
-  const Report flash = report_of("flash"), unfused = report_of("unfused");
+  const Report flash = report_of("flash"), unfused = report_of("unfused"), twice = report_of("flash", true);
   EXPECT_EQ(flash.hardware_flops.count(), flash.model_flops.count());
   EXPECT_GT(unfused.hardware_flops.count(), unfused.model_flops.count());
+  EXPECT_DOUBLE_EQ(3 * (twice.hardware_flops - twice.model_flops).count(),
+                   (unfused.hardware_flops - unfused.model_flops).count());
 }
 
 // An order from a file runs as the named one that it is, on the sizes that it was written for.
