@@ -10,6 +10,7 @@
 
 #include "base/ceil_div.hpp"
 #include "sim/lower/messages.hpp"
+#include "sim/scenario/load_software.hpp"
 
 namespace stagecraft {
 namespace {
@@ -141,6 +142,7 @@ Scenario DegradedShapes::scenario_of(const Shape& shape) const {
     scenario.cluster = first_gpus(*scenario.cluster, gpus_of(shape));
     scenario.network.background.clear();
   }
+  settle_sharded_pipeline(scenario);
   return scenario;
 }
 

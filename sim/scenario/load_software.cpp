@@ -165,12 +165,12 @@ RecomputeModules selective_in(const Scenario& scenario, RecomputeModules usual) 
 
 }  // namespace
 
-void settle_sharded_pipeline(Scenario& scenario, bool reshard_given, bool whole_given) {
-  const bool sharded = zero_stage_in_effect(scenario) >= 2;
+void settle_sharded_pipeline(Scenario& scenario) {
   OptionsSpec& spec = scenario.options;
-  if (!sharded || !spec.reduces_behind_backward || scenario.parallelism.pipeline == 1) return;
-  if (!reshard_given) spec.reshard_after_forward = false;
-  if (!whole_given) spec.memory.whole_gradients = true;
+  const bool whole = zero_stage_in_effect(scenario) >= 2 && spec.reduces_behind_backward &&
+                     scenario.parallelism.pipeline > 1;
+  if (!scenario.origins.contains("options.reshard_after_forward")) spec.reshard_after_forward = !whole;
+  if (!scenario.origins.contains("options.memory.whole_gradients")) spec.memory.whole_gradients = whole;
 }
 
 void check_software(YamlMap& options, const PresetPlaces& places, const OptionsSpec& spec) {
@@ -207,8 +207,7 @@ void apply_software(YamlMap& options, const PresetPlaces& places, Scenario& scen
   if (!options.has("fp8_recipe")) spec.fp8_recipe = preset.fp8_recipe;
   spec.shards_fp8 = preset.shards_fp8;
   spec.reduces_behind_backward = preset.reduces_behind_backward;
-  settle_sharded_pipeline(scenario, options.has("reshard_after_forward"),
-                          options.map("memory").has("whole_gradients"));
+  settle_sharded_pipeline(scenario);
   spec.memory.fully_shard = preset.fully_shard;
   spec.memory.communication_unit = preset.communication_unit;
   spec.memory.step_messages = preset.step_messages;

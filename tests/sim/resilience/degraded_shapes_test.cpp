@@ -113,6 +113,27 @@ TEST(MorphedShape, IsNeverSlowerThanTheScenariosOwn) {
   EXPECT_EQ(best->samples, 32);
 }
 
+// Under a pipeline FSDP2 keeps weights gathered and gradients whole, and without one it does not: whatever depth
+// the scenario has, each depth is as a scenario of its own would have it.
+TEST(MorphedShape, HasTheDefaultsOfItsOwnDepth) {
+  const auto of_depth = [](const std::string& degrees) {
+    return scenario_of(
+        "stagecraft: 1\n"
+        "model: llama-2-13b\n"
+        "cluster: {node: dgx-h100, nodes: 4}\n"
+        "schedule: 1f1b\n"
+        "parallelism: {tensor: 1, zero_stage: 2, " +
+        degrees +
+        "}\n"
+        "training: {global_batch_size: 256, micro_batch_size: 1, sequence_length: 4096, recompute: full}\n");
+  };
+  const Scenario deep = of_depth("pipeline: 4, data: 8"), flat = of_depth("pipeline: 1, data: 32");
+  ASSERT_NE(deep.options.memory.whole_gradients, flat.options.memory.whole_gradients);
+  DegradedShapes deep_shapes = shapes_of(deep), flat_shapes = shapes_of(flat);
+  for (const int nodes : {3, 4}) EXPECT_EQ(deep_shapes.morph(nodes), flat_shapes.morph(nodes)) << nodes;
+  EXPECT_LE(deep_shapes.morph(4)->duration, simulate(flat).iteration_time);
+}
+
 // What abstract stages cost is of their micro-batch: a larger one would cost nothing.
 TEST(MorphedShape, OfAbstractStagesKeepsTheirMicroBatch) {
   const Scenario scenario = scenario_of(pipelines(2, 16));
