@@ -48,9 +48,10 @@ ClusterSpec first_gpus(const ClusterSpec& cluster, int gpus) {
 std::vector<int> depths_of(const Scenario& scenario) {
   const auto* model = std::get_if<TransformerSpec>(&scenario.model);
   if (model == nullptr || scenario.order) return {scenario.parallelism.pipeline};
+  const std::int64_t layers = counted_layers(*model, scenario.parallelism);
   std::vector<int> depths;
-  for (int depth = 1; depth <= model->layers; ++depth)
-    if (model->layers % depth == 0) depths.push_back(depth);
+  for (int depth = 1; depth <= layers; ++depth)
+    if (layers % depth == 0) depths.push_back(depth);
   if (std::find(depths.begin(), depths.end(), scenario.parallelism.pipeline) == depths.end())
     depths.push_back(scenario.parallelism.pipeline);
   return depths;
@@ -191,8 +192,8 @@ int DegradedShapes::fewest_replicas(BatchRule batch) {
   return fewest;
 }
 
-// Twice as large as long as it fits, and as every replica has one. Fewer replicas have larger shards under
-// ZeRO, and more samples each.
+// Twice as large as long as it fits, and as every replica has one; the schedule may take none of its numbers of
+// micro-batches but a later one. Fewer replicas have larger shards under ZeRO, and more samples each.
 std::int64_t DegradedShapes::largest_micro_batch(Shape shape) {
   const std::pair degrees(shape.pipeline, shape.data);
   const auto known = micro_batches_.find(degrees);
@@ -202,7 +203,7 @@ std::int64_t DegradedShapes::largest_micro_batch(Shape shape) {
        shape.micro_batch *= 2) {
     const Scenario scenario = scenario_of(shape);
     Diagnostics refusals;
-    if (!prepare(scenario, refusals)) break;
+    if (!prepare(scenario, refusals)) continue;
     if (memory_of(scenario).verdict() == Verdict::kOutOfMemory) break;
     largest = shape.micro_batch;
   }
@@ -212,16 +213,21 @@ std::int64_t DegradedShapes::largest_micro_batch(Shape shape) {
 std::optional<DegradedShapes::Shape> DegradedShapes::best_depth(int nodes) {
   std::optional<Shape> best;
   Duration least{};
+  const auto consider = [&](const Shape& shape) {
+    if (shape.data == 0 || shape.micro_batch == 0) return;
+    const std::optional<Timed> timed = time_of(shape);
+    if (!timed || (best && timed->duration >= least)) return;
+    best = shape;
+    least = timed->duration;
+  };
+  const auto replicas = [&](int depth) { return gpus_on(nodes) / (replica_ranks_ * depth); };
+  consider(own_with(std::min(own_data_, replicas(own_depth_)), BatchRule::kKept));
   for (const int depth : depths_) {
-    Shape shape{.pipeline = depth, .data = gpus_on(nodes) / (replica_ranks_ * depth)};
+    Shape shape{.pipeline = depth, .data = replicas(depth)};
     if (shape.data == 0) continue;
     const bool may_grow = fits_ && std::holds_alternative<TransformerSpec>(scenario_.model);
     shape.micro_batch = may_grow ? largest_micro_batch(shape) : scenario_.training.micro_batch_size;
-    if (shape.micro_batch == 0) continue;
-    const std::optional<Timed> timed = time_of(shape);
-    if (!timed || (best && timed->duration >= least)) continue;
-    best = shape;
-    least = timed->duration;
+    consider(shape);
   }
   return best;
 }

@@ -44,10 +44,10 @@ class DegradedShapes {
   [[nodiscard]] std::optional<ShapedStep> replicas(int nodes, BatchRule batch);
   // The fewest replicas of that pipeline that can train, if whatever more can as well.
   [[nodiscard]] int fewest_replicas(BatchRule batch);
-  // The least time among pipeline depths that divide the layers, each with the largest micro-batch that fits.
-  // Abstract stages keep their micro-batch, since their costs are for it. The batch is kept. Where nodes stay
-  // idle, the shape of the used nodes alone counts if it is better. source: Varuna (docs/resilience.md,
-  // section 6).
+  // The least time among pipeline depths that divide the layers, each with the largest micro-batch that fits,
+  // and the scenario's own depth with its own. Abstract stages keep their micro-batch, since their costs are for
+  // it. The batch is kept. Where nodes stay idle, the shape of the used nodes alone counts if it is better.
+  // source: Varuna (docs/resilience.md, section 6).
   [[nodiscard]] std::optional<ShapedStep> morph(int nodes);
 
   // Factor on a step of the whole job when the traffic of one node takes `factor` >= 1 times as long. It is
