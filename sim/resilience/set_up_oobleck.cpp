@@ -11,6 +11,7 @@
 #include "sim/goodput/oobleck/plan.hpp"
 #include "sim/goodput/policies/oobleck.hpp"
 #include "sim/mixed_prices.hpp"
+#include "sim/resilience/plain_pipeline.hpp"
 #include "sim/resilience/policy_setup.hpp"
 
 namespace stagecraft {
@@ -76,27 +77,21 @@ std::optional<Scenario> one_pipeline(const SetupRequest& request, int nodes) {
   const auto* model = std::get_if<TransformerSpec>(&request.scenario.model);
   const int stages = nodes * request.costs.gpus_per_node / request.costs.stage_gpus;
   if (model == nullptr || stages > model->layers) return std::nullopt;
-  Scenario scenario = request.scenario;
+  Scenario scenario = plain_pipeline(request.scenario, request.simulation.prepared.plan);
   ParallelSpec& parallelism = scenario.parallelism;
   parallelism.pipeline = stages;
   parallelism.data = 1;
-  parallelism.virtual_stages = 1;
-  parallelism.zero_group.reset();
-  parallelism.embedding_as_layer = parallelism.loss_as_layer = false;
   parallelism.stage_layers.assign(static_cast<std::size_t>(stages), model->layers / stages);
   // The end stages also hold embedding and head, so extra layers go to the middle.
   const std::int64_t rest = model->layers % stages;
   for (std::int64_t i = 0; i < rest; ++i)
     ++parallelism.stage_layers[static_cast<std::size_t>((stages - rest) / 2 + i)];
-  scenario.order.reset();
-  scenario.schedule = {.name = "1f1b"};
   scenario.training.global_batch_size = scenario.training.micro_batch_size * stages;
   const ClusterSpec& cluster = *request.scenario.cluster;
   scenario.cluster =
       with_groups(cluster, {{.node = cluster.groups[smallest_group(request.scenario)].node, .count = nodes}});
   scenario.profile = smallest_device(request.scenario);
   scenario.group_profiles.clear();
-  scenario.network.background.clear();
   return scenario;
 }
 

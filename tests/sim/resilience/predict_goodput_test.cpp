@@ -536,6 +536,22 @@ TEST(PredictGoodput, RefusesATableThatSaysNothingOfTheWholeJob) {
   EXPECT_THAT(refusal.message, testing::HasSubstr("4 nodes"));
 }
 
+// The experts of Mixtral lie on the ranks of four replicas, and those of the second scenario on each rank.
+// A pipeline of Oobleck shares them out over its two tensor ranks, and holds all of them on each.
+TEST(PredictGoodput, GivesEachPipelineOfOobleckAllExperts) {
+  for (const std::vector<std::string>& more : {std::vector<std::string>{}, {"parallelism.expert=1"}})
+    for (const bool simulated : {false, true}) {
+      SCOPED_TRACE(testing::Message() << more.size() << ' ' << simulated);
+      Scenario scenario = shipped("mixtral-8x7b-64xH100", more);
+      FailureSpec spec = losing_nodes(PolicyKind::kOobleck);
+      spec.policy.simulated_cost = simulated;
+      spec.repeats = 2;
+      scenario.failures = std::move(spec);
+      const GoodputReport report = predict_goodput(scenario);
+      EXPECT_GT(report.fraction_of_ideal.mean, 0.3);
+    }
+}
+
 TEST(PredictGoodput, SaysWhereFailuresAreAskedForThatCannotBeSurvived) {
   const Scenario scenario = scenario_of(
       "stagecraft: 1\n"
