@@ -567,6 +567,20 @@ TEST(PredictGoodput, SaysWhereFailuresAreAskedForThatCannotBeSurvived) {
   EXPECT_FALSE(refusal.hint.empty());
 }
 
+// One failure is a default of the policy: what is refused was written where the policy is.
+TEST(PredictGoodput, SaysWhereThePolicyIsWhoseDefaultIsRefused) {
+  const Scenario scenario = scenario_of(
+      "stagecraft: 1\n"
+      "model: {family: stages, forward: 1 s, input_gradient: 1 s, weight_gradient: 1 s}\n"
+      "training: {global_batch_size: 8, micro_batch_size: 1}\n"
+      "failures:\n"
+      "  process: exponential\n"
+      "  policy: oobleck\n");
+  const Diagnostic refusal = refusal_of(scenario).front();
+  EXPECT_EQ(refusal.path, "failures.policy.max_failures");
+  EXPECT_EQ(refusal.where.line, 6);
+}
+
 // ZeRO 3 shares the model out over 8 nodes, and one does not hold it.
 TEST(PredictGoodput, NamesTheFewestReplicasThatHoldAShardedModel) {
   const auto elastic = [](const std::string& policy) {
