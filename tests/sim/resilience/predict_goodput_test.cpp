@@ -581,7 +581,7 @@ TEST(PredictGoodput, SaysWhereThePolicyIsWhoseDefaultIsRefused) {
   EXPECT_EQ(refusal.where.line, 6);
 }
 
-// ZeRO 3 shares the model out over 8 nodes, and one does not hold it.
+// ZeRO 3 shares the model out over 8 nodes of 8 replicas each, and one does not hold it.
 TEST(PredictGoodput, NamesTheFewestReplicasThatHoldAShardedModel) {
   const auto elastic = [](const std::string& policy) {
     return scenario_of(
@@ -598,12 +598,31 @@ TEST(PredictGoodput, NamesTheFewestReplicasThatHoldAShardedModel) {
   int nodes = 1;
   while (!shapes.replicas(nodes, BatchRule::kShrunk)) ++nodes;
   ASSERT_GT(nodes, 1);
-  const std::string fewest = std::to_string(nodes);
+  const std::string fewest = std::to_string(8 * nodes);
   const Diagnostic refusal = refusal_of(scenario).front();
   EXPECT_EQ(refusal.path, "failures.policy.min_replicas");
-  EXPECT_EQ(refusal.message, "1 of the 8 replicas cannot train on their own");
+  EXPECT_EQ(refusal.message, "8 of the 64 replicas cannot train on their own");
   EXPECT_EQ(refusal.hint, "min_replicas: " + fewest + " is the least that can");
   EXPECT_GT(predict_goodput(elastic("{name: elastic, min_replicas: " + fewest + "}")).samples_per_s.mean, 0);
+}
+
+// Four replicas share a node, and are lost with it: five are on two nodes, 33 are more than there are.
+TEST(PredictGoodput, CountsReplicasThatShareANodeOneByOne) {
+  const auto at_least = [](int replicas) {
+    return scenario_of(
+        "stagecraft: 1\n"
+        "model: gpt-7.5b\n"
+        "cluster: {node: dgx-a100-80gb, nodes: 8}\n"
+        "parallelism: {tensor: 2}\n"
+        "training: {global_batch_size: 32, micro_batch_size: 1, sequence_length: 2048}\n"
+        "failures: {repeats: 4, process: {rate_per_node_day: 1}, policy: {name: elastic, min_replicas: " +
+        std::to_string(replicas) + "}}\n");
+  };
+  const auto rate = [&](int replicas) { return predict_goodput(at_least(replicas)).samples_per_s.mean; };
+  EXPECT_EQ(rate(5), rate(8));
+  EXPECT_GT(rate(28), rate(29));
+  EXPECT_GT(rate(32), 0);
+  EXPECT_EQ(refusal_of(at_least(33)).front().message, "33 is more than the job's 32 replicas");
 }
 
 TEST(PredictGoodput, NamesTheFewestReplicasOfATable) {
