@@ -86,21 +86,14 @@ Scenario PipelineTimes::scenario_of(const std::vector<int>& layers_per_stage, co
   return scenario;
 }
 
-PipelineTimes::Answer& PipelineTimes::answer_to(const Question& question) const {
-  const std::scoped_lock lock(mutex_);
-  return answers_[question];
-}
-
 Duration PipelineTimes::time(const std::vector<int>& layers_per_stage, const std::vector<int>& nodes,
                              int micro_batches, int pipelines) const {
   SC_CHECK(!layers_per_stage.empty() && std::ranges::min(layers_per_stage) >= 1 && micro_batches >= 1 &&
                pipelines >= 1,
            "pipelines have stages with layers, and work");
-  Answer& answer = answer_to({layers_per_stage, nodes, micro_batches, pipelines});
-  const std::scoped_lock lock(answer.mutex);
-  if (!answer.time)
-    answer.time = simulate(scenario_of(layers_per_stage, nodes, micro_batches, pipelines)).iteration_time;
-  return *answer.time;
+  return times_.answer({layers_per_stage, nodes, micro_batches, pipelines}, [&] {
+    return simulate(scenario_of(layers_per_stage, nodes, micro_batches, pipelines)).iteration_time;
+  });
 }
 
 }  // namespace stagecraft

@@ -9,13 +9,11 @@
 //              pipelines. Not looked at without a cluster.
 #pragma once
 
-#include <map>
-#include <mutex>
-#include <optional>
 #include <tuple>
 #include <vector>
 
 #include "base/units.hpp"
+#include "sim/resilience/memo.hpp"
 #include "sim/scenario/scenario.hpp"
 
 namespace stagecraft {
@@ -35,20 +33,13 @@ class PipelineTimes {
 
  private:
   using Question = std::tuple<std::vector<int>, std::vector<int>, int, int>;
-  // The thread that asks first simulates; one that asks the same meanwhile waits for it, and no other does.
-  struct Answer {
-    std::mutex mutex;
-    std::optional<Duration> time;
-  };
-  [[nodiscard]] Answer& answer_to(const Question& question) const;
   [[nodiscard]] Scenario scenario_of(const std::vector<int>& layers_per_stage, const std::vector<int>& nodes,
                                      int micro_batches, int pipelines) const;
   void place(const std::vector<int>& nodes, Scenario& scenario) const;
 
-  Scenario base_;             // the scenario without parts unrelated to a pipeline
-  int stage_gpus_ = 1;        // GPUs per stage of one replica
-  mutable std::mutex mutex_;  // guards the map, not its values
-  mutable std::map<Question, Answer> answers_;
+  Scenario base_;       // the scenario without parts unrelated to a pipeline
+  int stage_gpus_ = 1;  // GPUs per stage of one pipeline
+  mutable Memo<Question, Duration> times_;
 };
 
 }  // namespace stagecraft

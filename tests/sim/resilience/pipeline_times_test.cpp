@@ -3,11 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <stdexcept>
 #include <string>
 #include <utility>
 
 #include "sim/goodput/oobleck/partition.hpp"
 #include "sim/resilience/job_costs.hpp"
+#include "sim/resilience/memo.hpp"
 #include "sim/resilience/plain_pipeline.hpp"
 #include "tests/sim/simulate/scenarios.hpp"
 
@@ -96,6 +98,28 @@ TEST(PipelineTimes, OfAbstractStagesAddUpThoseOfARank) {
   EXPECT_EQ(times.time({2, 2}, {2}, 1), milliseconds(18));
   EXPECT_EQ(times.time({2, 2}, {2}, 2), milliseconds(27));
   EXPECT_EQ(times.time({2, 2}, {2}, 2, 3), milliseconds(27));
+}
+
+// Work that asks another question would wait for itself if one lock held for all of them.
+TEST(Memo, WorksOutEachAnswerOnceAndSeveralTogether) {
+  Memo<int, int> memo;
+  int worked = 0;
+  const auto twice = [&](int question) {
+    return memo.answer(question, [&] {
+      ++worked;
+      return 2 * question;
+    });
+  };
+  const auto sum = [&] { return memo.answer(0, [&] { return twice(1) + twice(2) + twice(1); }); };
+  EXPECT_EQ(sum(), 8);
+  EXPECT_EQ(sum(), 8);
+  EXPECT_EQ(worked, 2);
+}
+
+TEST(Memo, WorksAnewWhereWorkHasThrown) {
+  Memo<int, int> memo;
+  EXPECT_THROW((void)memo.answer(1, []() -> int { throw std::runtime_error("no"); }), std::runtime_error);
+  EXPECT_EQ(memo.answer(1, [] { return 3; }), 3);
 }
 
 // Expert ranks are those of one pipeline: of 8 the 4 that it has, whatever lies on them.
