@@ -184,6 +184,18 @@ std::optional<OobleckSpec> oobleck_spec(const SetupRequest& request, Diagnostics
   return spec;
 }
 
+// Experts that the job has on ranks of several replicas.
+std::vector<std::string> notes_on_experts(const SetupRequest& request) {
+  const ParallelPlan& plan = request.simulation.prepared.plan;
+  const ParallelSpec alone = plain_pipeline(request.scenario, plan).parallelism;
+  const int holders = plan.expert * plan.expert_tensor, of_pipeline = alone.expert * alone.expert_tensor;
+  if (!plan.has_experts() || holders == of_pipeline) return {};
+  return {
+      fmt::format("experts lie on {} ranks of several replicas, but a pipeline of oobleck holds all "
+                  "of them on ranks of its own, {} at a time: its steps are priced so",
+                  holders, of_pipeline)};
+}
+
 // Reports errors unchanged, but with a place; warnings become notes.
 bool is_possible(const OobleckSpec& spec, Diagnostics& diagnostics, std::vector<std::string>& notes) {
   bool possible = true;
@@ -205,7 +217,7 @@ std::optional<GoodputSetup> set_up_oobleck(const SetupRequest& request, Diagnost
   const PolicySpec& policy = request.spec.policy;
   std::optional<OobleckSpec> spec = oobleck_spec(request, diagnostics);
   if (!spec) return std::nullopt;
-  GoodputSetup setup{.nodes = request.shapes.nodes()};
+  GoodputSetup setup{.nodes = request.shapes.nodes(), .notes = notes_on_experts(request)};
   if (!is_possible(*spec, diagnostics, setup.notes)) return std::nullopt;
   spec->tail = [tails = Tails(request, *spec).all()](int pipelines) {
     return tails.at(static_cast<std::size_t>(pipelines));

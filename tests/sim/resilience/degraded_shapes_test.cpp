@@ -159,8 +159,8 @@ TEST(MorphedShape, SplitsTheEndsThatCountAsLayers) {
   EXPECT_THAT(shapes.asked().front().text, testing::StartsWith("dp 1 · pp 4"));
 }
 
-// Under a pipeline FSDP2 keeps weights gathered and gradients whole, and without one it does not: whatever depth
-// the scenario has, each depth is as a scenario of its own would have it.
+// Under a pipeline FSDP2 keeps weights gathered and gradients whole, and without one it does not: whatever
+// depth the scenario has, each depth is as a scenario of its own would have it.
 TEST(MorphedShape, HasTheDefaultsOfItsOwnDepth) {
   const auto of_depth = [](const std::string& degrees) {
     return scenario_of(

@@ -549,6 +549,8 @@ TEST(PredictGoodput, GivesEachPipelineOfOobleckAllExperts) {
       scenario.failures = std::move(spec);
       const GoodputReport report = predict_goodput(scenario);
       EXPECT_GT(report.fraction_of_ideal.mean, 0.3);
+      const auto says_so = testing::Contains(testing::HasSubstr("experts lie on 8 ranks"));
+      EXPECT_EQ(testing::Matches(says_so)(report.notes), more.empty());
     }
 }
 
