@@ -627,6 +627,24 @@ TEST(PredictGoodput, CountsReplicasThatShareANodeOneByOne) {
   EXPECT_EQ(refusal_of(at_least(33)).front().message, "33 is more than the job's 32 replicas");
 }
 
+// A node has one stage of two replicas, or in another order both stages of one.
+TEST(PredictGoodput, LosesTheReplicasThatANodeHasRanksOf) {
+  const auto rate = [](const std::string& order) {
+    return predict_goodput(
+               scenario_of(
+                   "stagecraft: 1\n"
+                   "model: gpt-7.5b\n"
+                   "cluster: {node: dgx-a100-80gb, nodes: 4}\n"
+                   "parallelism: {tensor: 4, pipeline: 2, data: 4, order: [tensor, context, expert, " +
+                   order +
+                   "]}\n"
+                   "training: {global_batch_size: 64, micro_batch_size: 1, sequence_length: 2048}\n"
+                   "failures: {repeats: 8, process: {rate_per_node_day: 0.2}, policy: elastic}\n"))
+        .fraction_of_ideal.mean;
+  };
+  EXPECT_GT(rate("pipeline, data"), 1.05 * rate("data, pipeline"));
+}
+
 TEST(PredictGoodput, NamesTheFewestReplicasOfATable) {
   FailureSpec spec = losing_nodes(PolicyKind::kElastic);
   spec.policy.throughput = {{4, 1}};
