@@ -17,8 +17,7 @@ template <class Change>
 void add(std::vector<MemoryVariant>& variants, const Scenario& scenario, std::string words, Change change) {
   MemoryVariant variant{.change = {std::move(words)}, .scenario = scenario};
   change(variant.scenario);
-  settle_sharded_pipeline(variant.scenario, scenario.origins.contains("options.reshard_after_forward"),
-                          scenario.origins.contains("options.memory.whole_gradients"));
+  settle_sharded_pipeline(variant.scenario);
   variants.push_back(std::move(variant));
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/ceil_div.hpp"
 #include "sim/lower/messages.hpp"
+#include "sim/scenario/load_software.hpp"
 
 namespace stagecraft {
 namespace {
@@ -47,9 +48,10 @@ ClusterSpec first_gpus(const ClusterSpec& cluster, int gpus) {
 std::vector<int> depths_of(const Scenario& scenario) {
   const auto* model = std::get_if<TransformerSpec>(&scenario.model);
   if (model == nullptr || scenario.order) return {scenario.parallelism.pipeline};
+  const std::int64_t layers = counted_layers(*model, scenario.parallelism);
   std::vector<int> depths;
-  for (int depth = 1; depth <= model->layers; ++depth)
-    if (model->layers % depth == 0) depths.push_back(depth);
+  for (int depth = 1; depth <= layers; ++depth)
+    if (layers % depth == 0) depths.push_back(depth);
   if (std::find(depths.begin(), depths.end(), scenario.parallelism.pipeline) == depths.end())
     depths.push_back(scenario.parallelism.pipeline);
   return depths;
@@ -90,7 +92,6 @@ DegradedShapes::DegradedShapes(const Scenario& scenario, const Simulation& full)
       own_data_(full.prepared.plan.data),
       own_time_(full.report.iteration_time),
       fits_(full.report.memory.verdict() != Verdict::kOutOfMemory) {
-  timed_[own()] = Timed{.duration = own_time_, .samples = full.report.samples};
   on_nodes_[nodes()] = own();
 }
 
@@ -141,45 +142,43 @@ Scenario DegradedShapes::scenario_of(const Shape& shape) const {
     scenario.cluster = first_gpus(*scenario.cluster, gpus_of(shape));
     scenario.network.background.clear();
   }
+  settle_sharded_pipeline(scenario);
   return scenario;
 }
 
 std::optional<DegradedShapes::Timed> DegradedShapes::time_of(const Shape& shape) {
-  const auto known = timed_.find(shape);
-  if (known != timed_.end()) return known->second;
-  std::optional<Timed> timed;
-  const Scenario scenario = scenario_of(shape);
-  Diagnostics refusals;
-  if (prepare(scenario, refusals)) {
+  return timed_.answer(shape, [&]() -> std::optional<Timed> {
+    if (shape == own()) return Timed{.duration = own_time_, .samples = samples_of(shape)};
+    const Scenario scenario = scenario_of(shape);
+    Diagnostics refusals;
+    if (!prepare(scenario, refusals)) return std::nullopt;
     const Report report = simulate(scenario);
-    if (!fits_ || report.memory.verdict() != Verdict::kOutOfMemory)
-      timed = Timed{.duration = report.iteration_time, .samples = samples_of(shape)};
-  }
-  return timed_[shape] = timed;
+    if (fits_ && report.memory.verdict() == Verdict::kOutOfMemory) return std::nullopt;
+    return Timed{.duration = report.iteration_time, .samples = samples_of(shape)};
+  });
 }
 
-ShapedStep DegradedShapes::remember(const Shape& shape, const Timed& timed) {
+ShapedStep DegradedShapes::use(const Shape& shape, const Timed& timed) {
   const int nodes = nodes_for(gpus_of(shape));
-  on_nodes_[nodes] = shape;
   std::string text = fmt::format("dp {} · pp {}", shape.data, shape.pipeline);
   if (shape.micro_batch != scenario_.training.micro_batch_size)
     text += fmt::format(" · micro-batch {}", shape.micro_batch);
+  const std::scoped_lock lock(used_);
+  on_nodes_[nodes] = shape;
   asked_[nodes] = {
       .nodes = nodes, .text = std::move(text), .iteration = timed.duration, .samples = timed.samples};
   return {.duration = timed.duration, .samples = timed.samples, .nodes = nodes};
 }
 
 std::optional<ShapedStep> DegradedShapes::replicas(int nodes, BatchRule batch) {
-  const std::scoped_lock lock(mutex_);
   for (int data = std::min(own_data_, gpus_on(nodes) / (replica_ranks_ * own_depth_)); data > 0; --data) {
     const Shape shape = own_with(data, batch);
-    if (const std::optional<Timed> timed = time_of(shape)) return remember(shape, *timed);
+    if (const std::optional<Timed> timed = time_of(shape)) return use(shape, *timed);
   }
   return std::nullopt;
 }
 
 int DegradedShapes::fewest_replicas(BatchRule batch) {
-  const std::scoped_lock lock(mutex_);
   int fewest = 1, enough = own_data_;
   while (fewest < enough) {
     const int data = fewest + (enough - fewest) / 2;
@@ -189,105 +188,103 @@ int DegradedShapes::fewest_replicas(BatchRule batch) {
   return fewest;
 }
 
-// Twice as large as long as it fits, and as every replica has one. Fewer replicas have larger shards under
-// ZeRO, and more samples each.
-std::int64_t DegradedShapes::largest_micro_batch(Shape shape) {
-  const std::pair degrees(shape.pipeline, shape.data);
-  const auto known = micro_batches_.find(degrees);
-  if (known != micro_batches_.end()) return known->second;
-  std::int64_t largest = 0;
-  for (shape.micro_batch = 1; shape.micro_batch * shape.data <= scenario_.training.global_batch_size;
-       shape.micro_batch *= 2) {
-    const Scenario scenario = scenario_of(shape);
-    Diagnostics refusals;
-    if (!prepare(scenario, refusals)) break;
-    if (memory_of(scenario).verdict() == Verdict::kOutOfMemory) break;
-    largest = shape.micro_batch;
-  }
-  return micro_batches_[degrees] = largest;
+// Twice as large as long as it fits, and as every replica has one. A schedule that refuses the number of
+// micro-batches may take that of larger ones. Fewer replicas have larger shards under ZeRO, and more samples
+// each.
+std::int64_t DegradedShapes::largest_micro_batch(const Shape& shape) {
+  return micro_batches_.answer({shape.pipeline, shape.data}, [&] {
+    std::int64_t largest = 0;
+    Shape grown = shape;
+    for (grown.micro_batch = 1; grown.micro_batch * grown.data <= scenario_.training.global_batch_size;
+         grown.micro_batch *= 2) {
+      const Scenario scenario = scenario_of(grown);
+      Diagnostics refusals;
+      if (!prepare(scenario, refusals)) continue;
+      if (memory_of(scenario).verdict() == Verdict::kOutOfMemory) break;
+      largest = grown.micro_batch;
+    }
+    return largest;
+  });
 }
 
 std::optional<DegradedShapes::Shape> DegradedShapes::best_depth(int nodes) {
   std::optional<Shape> best;
   Duration least{};
+  const auto consider = [&](const Shape& shape) {
+    if (shape.data == 0 || shape.micro_batch == 0) return;
+    const std::optional<Timed> timed = time_of(shape);
+    if (!timed || (best && timed->duration >= least)) return;
+    best = shape;
+    least = timed->duration;
+  };
+  const auto replicas = [&](int depth) { return gpus_on(nodes) / (replica_ranks_ * depth); };
+  consider(own_with(std::min(own_data_, replicas(own_depth_)), BatchRule::kKept));
   for (const int depth : depths_) {
-    Shape shape{.pipeline = depth, .data = gpus_on(nodes) / (replica_ranks_ * depth)};
+    Shape shape{.pipeline = depth, .data = replicas(depth)};
     if (shape.data == 0) continue;
     const bool may_grow = fits_ && std::holds_alternative<TransformerSpec>(scenario_.model);
     shape.micro_batch = may_grow ? largest_micro_batch(shape) : scenario_.training.micro_batch_size;
-    if (shape.micro_batch == 0) continue;
-    const std::optional<Timed> timed = time_of(shape);
-    if (!timed || (best && timed->duration >= least)) continue;
-    best = shape;
-    least = timed->duration;
+    consider(shape);
   }
   return best;
 }
 
 // One shape per number of nodes, independent of the caller. Where the best shape leaves nodes idle, the shape
 // of its used nodes counts, which may be better still.
-std::optional<ShapedStep> DegradedShapes::morphed(int nodes) {
-  const auto known = morphed_.find(nodes);
-  if (known != morphed_.end()) return known->second;
-  std::optional<ShapedStep> step;
-  if (const std::optional<Shape> best = best_depth(nodes)) {
-    const int used = nodes_for(gpus_of(*best));
-    step = used < nodes ? morphed(used) : remember(*best, time_of(*best).value());
-  }
-  return morphed_[nodes] = step;
-}
-
 std::optional<ShapedStep> DegradedShapes::morph(int nodes) {
-  const std::scoped_lock lock(mutex_);
-  return morphed(nodes);
+  return morphed_.answer(nodes, [&]() -> std::optional<ShapedStep> {
+    const std::optional<Shape> best = best_depth(nodes);
+    if (!best) return std::nullopt;
+    const int used = nodes_for(gpus_of(*best));
+    return used < nodes ? morph(used) : use(*best, time_of(*best).value());
+  });
 }
 
 double DegradedShapes::with_slower_network(double factor) {
-  const auto known = slower_networks_.find(factor);
-  if (known != slower_networks_.end()) return known->second;
-  Scenario scenario = scenario_;
-  slow_network(scenario, factor);
-  Diagnostics refusals;
-  double pace = factor;
-  if (prepare(scenario, refusals))
-    pace = to_seconds(simulate(scenario).iteration_time) / to_seconds(own_time_);
-  return slower_networks_[factor] = std::max(1.0, pace);
+  return slower_networks_.answer(factor, [&] {
+    Scenario scenario = scenario_;
+    slow_network(scenario, factor);
+    Diagnostics refusals;
+    if (!prepare(scenario, refusals)) return factor;
+    return std::max(1.0, to_seconds(simulate(scenario).iteration_time) / to_seconds(own_time_));
+  });
 }
 
 double DegradedShapes::slow_traffic(double factor) {
   if (!scenario_.cluster || factor <= 1) return factor;
-  const std::scoped_lock lock(mutex_);
   return between_steps(factor, [this](double step) { return with_slower_network(step); });
 }
 
 const std::optional<ParallelPlan>& DegradedShapes::plan_of(const Shape& shape) {
-  const auto known = plans_.find(shape);
-  if (known != plans_.end()) return known->second;
-  Diagnostics refusals;
-  std::optional<Prepared> prepared = prepare(scenario_of(shape), refusals);
-  return plans_[shape] = prepared ? std::optional(std::move(prepared->plan)) : std::nullopt;
+  return plans_.answer(shape, [&]() -> std::optional<ParallelPlan> {
+    Diagnostics refusals;
+    std::optional<Prepared> prepared = prepare(scenario_of(shape), refusals);
+    if (!prepared) return std::nullopt;
+    return std::move(prepared->plan);
+  });
 }
 
 double DegradedShapes::with_slow_ranks(const Shape& shape, const std::vector<int>& ranks, double factor) {
-  const std::tuple asked(shape, ranks, factor);
-  const auto known = slow_ranks_.find(asked);
-  if (known != slow_ranks_.end()) return known->second;
-  Scenario scenario = scenario_of(shape);
-  scenario.faults.push_back({.kind = FaultKind::kSlowNode, .factor = factor});
-  for (const int rank : ranks) scenario.faults.back().ranks.push_back(pipeline_member(*plan_of(shape), rank));
-  const std::optional<Timed> usual = time_of(shape);
-  Diagnostics refusals;
-  double pace = factor;
-  if (usual && prepare(scenario, refusals))
-    pace =
-        std::clamp(to_seconds(simulate(scenario).iteration_time) / to_seconds(usual->duration), 1.0, factor);
-  return slow_ranks_[asked] = pace;
+  return slow_ranks_.answer({shape, ranks, factor}, [&] {
+    Scenario scenario = scenario_of(shape);
+    scenario.faults.push_back({.kind = FaultKind::kSlowNode, .factor = factor});
+    for (const int rank : ranks)
+      scenario.faults.back().ranks.push_back(pipeline_member(*plan_of(shape), rank));
+    const std::optional<Timed> usual = time_of(shape);
+    Diagnostics refusals;
+    if (!usual || !prepare(scenario, refusals)) return factor;
+    const double pace = to_seconds(simulate(scenario).iteration_time) / to_seconds(usual->duration);
+    return std::clamp(pace, 1.0, factor);
+  });
 }
 
 std::optional<DegradedShapes::Shape> DegradedShapes::planned_on(int nodes) {
-  const auto used = on_nodes_.find(nodes);
-  if (used == on_nodes_.end() || !plan_of(used->second)) return std::nullopt;
-  return used->second;
+  std::optional<Shape> shape;
+  {
+    const std::scoped_lock lock(used_);
+    if (const auto used = on_nodes_.find(nodes); used != on_nodes_.end()) shape = used->second;
+  }
+  return shape && plan_of(*shape) ? shape : std::nullopt;
 }
 
 std::vector<double> DegradedShapes::slow_replicas(int nodes, const std::vector<SlowPlace>& slow) {
@@ -295,7 +292,6 @@ std::vector<double> DegradedShapes::slow_replicas(int nodes, const std::vector<S
     std::set<int> ranks;  // pipeline ranks
     double compute = 1, traffic = 1;
   };
-  const std::scoped_lock lock(mutex_);
   const std::optional<Shape> shape = planned_on(nodes);
   if (!shape) return {slowest_factor(slow)};
   const ParallelPlan& plan = *plan_of(*shape);
@@ -320,7 +316,6 @@ std::vector<double> DegradedShapes::slow_replicas(int nodes, const std::vector<S
 }
 
 Holders DegradedShapes::holders(int nodes) {
-  const std::scoped_lock lock(mutex_);
   const std::optional<Shape> shape = planned_on(nodes);
   if (!shape) {
     Holders alone;
@@ -333,7 +328,7 @@ Holders DegradedShapes::holders(int nodes) {
 }
 
 std::vector<GoodputShape> DegradedShapes::asked() const {
-  const std::scoped_lock lock(mutex_);
+  const std::scoped_lock lock(used_);
   std::vector<GoodputShape> shapes;
   for (auto shape = asked_.rbegin(); shape != asked_.rend(); ++shape) shapes.push_back(shape->second);
   return shapes;

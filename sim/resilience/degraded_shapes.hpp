@@ -24,6 +24,7 @@
 #include "sim/goodput/slowness.hpp"
 #include "sim/report/goodput_report.hpp"
 #include "sim/resilience/held_states.hpp"
+#include "sim/resilience/memo.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "sim/simulate.hpp"
 
@@ -44,10 +45,10 @@ class DegradedShapes {
   [[nodiscard]] std::optional<ShapedStep> replicas(int nodes, BatchRule batch);
   // The fewest replicas of that pipeline that can train, if whatever more can as well.
   [[nodiscard]] int fewest_replicas(BatchRule batch);
-  // The least time among pipeline depths that divide the layers, each with the largest micro-batch that fits.
-  // Abstract stages keep their micro-batch, since their costs are for it. The batch is kept. Where nodes stay
-  // idle, the shape of the used nodes alone counts if it is better. source: Varuna (docs/resilience.md,
-  // section 6).
+  // The least time among pipeline depths that divide the layers, each with the largest micro-batch that fits,
+  // and the scenario's own depth and micro-batch. Abstract stages keep their micro-batch, since their costs
+  // are for it. The batch is kept. Where nodes stay idle, the shape of the used nodes alone counts if it is
+  // better. source: Varuna (docs/resilience.md, section 6).
   [[nodiscard]] std::optional<ShapedStep> morph(int nodes);
 
   // Factor on a step of the whole job when the traffic of one node takes `factor` >= 1 times as long. It is
@@ -89,16 +90,14 @@ class DegradedShapes {
   [[nodiscard]] int gpus_of(const Shape& shape) const;
   [[nodiscard]] std::int64_t samples_of(const Shape& shape) const;
   [[nodiscard]] Scenario scenario_of(const Shape& shape) const;
-  // The functions below change memoised values, under the lock.
   [[nodiscard]] std::optional<Timed> time_of(const Shape& shape);
-  [[nodiscard]] std::int64_t largest_micro_batch(Shape shape);  // for its depth and replicas; 0: none fits
+  [[nodiscard]] std::int64_t largest_micro_batch(const Shape& shape);  // for its degrees; 0: none fits
   [[nodiscard]] std::optional<Shape> best_depth(int nodes);
-  [[nodiscard]] std::optional<ShapedStep> morphed(int nodes);
   [[nodiscard]] double with_slower_network(double factor);
   [[nodiscard]] double with_slow_ranks(const Shape& shape, const std::vector<int>& ranks, double factor);
   [[nodiscard]] const std::optional<ParallelPlan>& plan_of(const Shape& shape);
   [[nodiscard]] std::optional<Shape> planned_on(int nodes);  // the shape used there, where it has a plan
-  ShapedStep remember(const Shape& shape, const Timed& timed);
+  ShapedStep use(const Shape& shape, const Timed& timed);
 
   const Scenario& scenario_;
   std::vector<int> node_sizes_;  // GPUs
@@ -108,13 +107,13 @@ class DegradedShapes {
   Duration own_time_{};
   bool fits_ = true;
 
-  mutable std::mutex mutex_;
-  std::map<Shape, std::optional<Timed>> timed_;
-  std::map<std::pair<int, int>, std::int64_t> micro_batches_;  // by depth and replicas
-  std::map<int, std::optional<ShapedStep>> morphed_;
-  std::map<double, double> slower_networks_;
-  std::map<Shape, std::optional<ParallelPlan>> plans_;
-  std::map<std::tuple<Shape, std::vector<int>, double>, double> slow_ranks_;  // pipeline ranks of a replica
+  Memo<Shape, std::optional<Timed>> timed_;
+  Memo<std::pair<int, int>, std::int64_t> micro_batches_;  // by depth and replicas
+  Memo<int, std::optional<ShapedStep>> morphed_;
+  Memo<double, double> slower_networks_;
+  Memo<Shape, std::optional<ParallelPlan>> plans_;
+  Memo<std::tuple<Shape, std::vector<int>, double>, double> slow_ranks_;  // pipeline ranks of a replica
+  mutable std::mutex used_;  // guards what was used on so many nodes
   std::map<int, Shape> on_nodes_;
   std::map<int, GoodputShape> asked_;
 };

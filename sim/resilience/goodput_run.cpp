@@ -93,6 +93,13 @@ void price_slow_traffic(History& history, DegradedShapes& shapes) {
       incident.factor = std::max(kHardly, shapes.slow_traffic(incident.factor));
 }
 
+// Of the key, or of what holds it where its value is a default.
+SourceLocation nearest_place(const Scenario& scenario, std::string path) {
+  while (!scenario.origins.contains(path) && path.find('.') != std::string::npos)
+    path.resize(path.rfind('.'));
+  return place_of(scenario, path);
+}
+
 GoodputSetup setup_of(GoodputJob& job, const FailureSpec& spec, bool describe) {
   Diagnostics diagnostics;
   std::optional<GoodputSetup> setup = set_up({.scenario = job.scenario,
@@ -162,9 +169,7 @@ GoodputResult repeated(GoodputJob& job, const FailureSpec& spec, const GoodputRu
 void throw_located(const Scenario& scenario, const Diagnostics& diagnostics) {
   Diagnostics located;
   for (Diagnostic diagnostic : diagnostics.items()) {
-    const std::string& path = diagnostic.path;
-    if (diagnostic.where.file.empty())
-      diagnostic.where = place_of(scenario, scenario.origins.contains(path) ? path : "failures");
+    if (diagnostic.where.file.empty()) diagnostic.where = nearest_place(scenario, diagnostic.path);
     located.add(std::move(diagnostic));
   }
   located.throw_if_errors();

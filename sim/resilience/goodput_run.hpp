@@ -60,7 +60,8 @@ struct GoodputRunRequest {
 // The most nodes that are up at once, in the first repeat.
 [[nodiscard]] int most_nodes(const FailureSpec& spec, const GoodputSetup& setup, std::uint64_t seed);
 
-// throws ScenarioError where there are errors; what has no place yet gets that of its key, or of `failures`.
+// throws ScenarioError where there are errors; what has no place yet gets that of its key, or of
+// the section that holds it.
 void throw_located(const Scenario& scenario, const Diagnostics& diagnostics);
 
 }  // namespace stagecraft

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <numeric>
 #include <utility>
 #include <variant>
 
@@ -83,6 +84,25 @@ Holders held_by_replicas(const JobStates& job, int side_by_side) {
   for (int rank = 0; rank < job.plan.gpus(); ++rank)
     states.add(rank, job.plan.mesh.coordinate(rank, Axis::kData) / side_by_side);
   return std::move(states).holders();
+}
+
+int replicas_lost_together(const ParallelPlan& plan, int node_gpus) {
+  std::vector<int> linked(
+      static_cast<std::size_t>(plan.data));  // each to one of its group, the first to itself
+  std::iota(linked.begin(), linked.end(), 0);
+  const auto link_of = [&](int replica) -> int& { return linked[static_cast<std::size_t>(replica)]; };
+  const auto first_of = [&](int replica) {
+    while (link_of(replica) != replica) replica = link_of(replica) = link_of(link_of(replica));
+    return replica;
+  };
+  for (int rank = 0; rank < plan.gpus(); ++rank) {
+    const int one = first_of(plan.mesh.coordinate(rank, Axis::kData));
+    const int other = first_of(plan.mesh.coordinate(rank - rank % node_gpus, Axis::kData));
+    link_of(std::max(one, other)) = std::min(one, other);
+  }
+  std::vector<int> sizes(linked.size());
+  for (int replica = 0; replica < plan.data; ++replica) ++sizes[static_cast<std::size_t>(first_of(replica))];
+  return std::ranges::max(sizes);
 }
 
 std::optional<int> without_peer(const Holders& holders) {

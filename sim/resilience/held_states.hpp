@@ -30,6 +30,10 @@ struct JobStates {
 // Holders by data replica; `side_by_side` replicas are lost together.
 [[nodiscard]] Holders held_by_replicas(const JobStates& job, int side_by_side);
 
+// The most data replicas that are lost with the same nodes, which have `node_gpus` GPUs in the order of the
+// ranks: those with ranks on one node, and those that share further nodes with these.
+[[nodiscard]] int replicas_lost_together(const ParallelPlan& plan, int node_gpus);
+
 // The first unit with a state that no other has; nullopt: each has peers.
 [[nodiscard]] std::optional<int> without_peer(const Holders& holders);
 // Does each of `units` units have all states?

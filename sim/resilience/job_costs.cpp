@@ -1,7 +1,6 @@
 #include "sim/resilience/job_costs.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <optional>
 #include <utility>
 #include <variant>
@@ -11,6 +10,7 @@
 #include "models/memory.hpp"
 #include "sim/lower/stage_parameters.hpp"
 #include "sim/price_iteration.hpp"
+#include "sim/resilience/plain_pipeline.hpp"
 #include "sim/simulate.hpp"
 #include "sim/simulate_parts.hpp"
 #include "topology/cluster.hpp"
@@ -30,27 +30,15 @@ std::int64_t kept_bytes(const StateBytes& bytes) {
   return bytes.weight + bytes.optimizer;
 }
 
-// The scenario with a stage for each layer and for each end, and as few replicas as its experts need.
+// The scenario with a stage for each layer and for each end.
 Scenario layer_by_layer(const Scenario& scenario, const TransformerSpec& model, const ParallelPlan& plan) {
-  Scenario probe = scenario;
-  probe.job_gpus = plan.gpus();
+  Scenario probe = plain_pipeline(scenario, plan);
   ParallelSpec& parallelism = probe.parallelism;
-  // With one stage the position of its axis does not matter. With several it must suit both meshes, as the
-  // last position does.
-  auto* const place = std::ranges::find(parallelism.order, Axis::kPipeline);
-  if (plan.pipeline == 1) std::rotate(place, place + 1, parallelism.order.end());
   parallelism.pipeline = static_cast<int>(model.layers) + 2;
-  parallelism.virtual_stages = 1;
   parallelism.stage_layers.assign(static_cast<std::size_t>(parallelism.pipeline), 1);
   parallelism.stage_layers.front() = parallelism.stage_layers.back() = 0;
-  parallelism.embedding_as_layer = parallelism.loss_as_layer = false;
-  const int holders = plan.expert * plan.expert_tensor, ranks = plan.tensor * plan.context;
-  parallelism.data = holders / std::gcd(holders, ranks);
-  parallelism.zero_stage = 0;
-  parallelism.zero_group.reset();
-  probe.training.global_batch_size = *parallelism.data * probe.training.micro_batch_size;
-  probe.schedule = {.name = "1f1b"};  // the schedule of the policies
-  probe.order.reset();
+  parallelism.data = 1;
+  probe.training.global_batch_size = probe.training.micro_batch_size;
   return probe;
 }
 

@@ -1,11 +1,10 @@
 #include "sim/resilience/pipeline_times.hpp"
 
 #include <algorithm>
-#include <numeric>
 #include <variant>
 
-#include "base/ceil_div.hpp"
 #include "base/check.hpp"
+#include "sim/resilience/plain_pipeline.hpp"
 #include "sim/simulate.hpp"
 
 namespace stagecraft {
@@ -40,26 +39,12 @@ StagesSpec by_rank(const StagesSpec& model, const std::vector<int>& counts) {
 
 }  // namespace
 
-PipelineTimes::PipelineTimes(const Scenario& scenario) : base_(scenario) {
+PipelineTimes::PipelineTimes(const Scenario& scenario) {
   Diagnostics refusals;
   const std::optional<Prepared> prepared = prepare(scenario, refusals);
   SC_CHECK(prepared.has_value(), "a scenario that can run");
-  const ParallelPlan& plan = prepared->plan;
-  base_.job_gpus = plan.gpus();
-  stage_gpus_ = plan.tensor * plan.context;
-  const int holders = plan.expert * plan.expert_tensor;
-  replicas_ = holders / std::gcd(holders, stage_gpus_);
-  ParallelSpec& parallelism = base_.parallelism;
-  parallelism.virtual_stages = 1;
-  parallelism.stage_layers.clear();
-  parallelism.embedding_as_layer = parallelism.loss_as_layer = false;
-  parallelism.zero_stage = 0;
-  parallelism.zero_group.reset();
-  if (replicas_ == 1)
-    parallelism.order = {Axis::kTensor, Axis::kContext, Axis::kExpert, Axis::kPipeline, Axis::kData};
-  base_.order.reset();
-  base_.schedule = {.name = "1f1b"};
-  base_.network.background.clear();
+  base_ = plain_pipeline(scenario, prepared->plan);
+  stage_gpus_ = prepared->plan.tensor * prepared->plan.context;
 }
 
 // Places nodes[i] nodes of group i in the scenario.
@@ -87,7 +72,7 @@ Scenario PipelineTimes::scenario_of(const std::vector<int>& layers_per_stage, co
                                     int micro_batches, int pipelines) const {
   Scenario scenario = base_;
   ParallelSpec& parallelism = scenario.parallelism;
-  parallelism.data = ceil_div(pipelines, replicas_) * replicas_;
+  parallelism.data = pipelines;
   parallelism.pipeline = static_cast<int>(layers_per_stage.size());
   if (auto* stages = std::get_if<StagesSpec>(&scenario.model)) {
     *stages = by_rank(*stages, layers_per_stage);
@@ -96,15 +81,9 @@ Scenario PipelineTimes::scenario_of(const std::vector<int>& layers_per_stage, co
     --parallelism.stage_layers.front();  // the embedding
     --parallelism.stage_layers.back();   // the head
   }
-  scenario.training.global_batch_size =
-      scenario.training.micro_batch_size * *parallelism.data * micro_batches;
+  scenario.training.global_batch_size = scenario.training.micro_batch_size * pipelines * micro_batches;
   if (scenario.cluster) place(nodes, scenario);
   return scenario;
-}
-
-PipelineTimes::Answer& PipelineTimes::answer_to(const Question& question) const {
-  const std::scoped_lock lock(mutex_);
-  return answers_[question];
 }
 
 Duration PipelineTimes::time(const std::vector<int>& layers_per_stage, const std::vector<int>& nodes,
@@ -112,11 +91,9 @@ Duration PipelineTimes::time(const std::vector<int>& layers_per_stage, const std
   SC_CHECK(!layers_per_stage.empty() && std::ranges::min(layers_per_stage) >= 1 && micro_batches >= 1 &&
                pipelines >= 1,
            "pipelines have stages with layers, and work");
-  Answer& answer = answer_to({layers_per_stage, nodes, micro_batches, pipelines});
-  const std::scoped_lock lock(answer.mutex);
-  if (!answer.time)
-    answer.time = simulate(scenario_of(layers_per_stage, nodes, micro_batches, pipelines)).iteration_time;
-  return *answer.time;
+  return times_.answer({layers_per_stage, nodes, micro_batches, pipelines}, [&] {
+    return simulate(scenario_of(layers_per_stage, nodes, micro_batches, pipelines)).iteration_time;
+  });
 }
 
 }  // namespace stagecraft

@@ -4,19 +4,16 @@
 //   layers     as job_costs() counts them: the embedding, each layer of the transformer, the head with the
 //              loss; of abstract stages each stage, those of one rank added up
 //   pipeline   1F1B, one stage a rank, its stages side by side; messages and the optimizer are in it
-//   pipelines  reduce their gradients over each other. One alone is one replica, or as few as the experts
-//              need.
+//   pipelines  reduce their gradients over each other; each holds the whole model (plain_pipeline.hpp)
 //   nodes      of one pipeline, by group of the cluster, stages on those of the first group first; times the
-//              replicas. Not looked at without a cluster.
+//              pipelines. Not looked at without a cluster.
 #pragma once
 
-#include <map>
-#include <mutex>
-#include <optional>
 #include <tuple>
 #include <vector>
 
 #include "base/units.hpp"
+#include "sim/resilience/memo.hpp"
 #include "sim/scenario/scenario.hpp"
 
 namespace stagecraft {
@@ -36,21 +33,13 @@ class PipelineTimes {
 
  private:
   using Question = std::tuple<std::vector<int>, std::vector<int>, int, int>;
-  // The thread that asks first simulates; one that asks the same meanwhile waits for it, and no other does.
-  struct Answer {
-    std::mutex mutex;
-    std::optional<Duration> time;
-  };
-  [[nodiscard]] Answer& answer_to(const Question& question) const;
   [[nodiscard]] Scenario scenario_of(const std::vector<int>& layers_per_stage, const std::vector<int>& nodes,
                                      int micro_batches, int pipelines) const;
   void place(const std::vector<int>& nodes, Scenario& scenario) const;
 
-  Scenario base_;  // the scenario without parts unrelated to a pipeline
-  int replicas_ = 1;
-  int stage_gpus_ = 1;        // GPUs per stage of one replica
-  mutable std::mutex mutex_;  // guards the map, not its values
-  mutable std::map<Question, Answer> answers_;
+  Scenario base_;       // the scenario without parts unrelated to a pipeline
+  int stage_gpus_ = 1;  // GPUs per stage of one pipeline
+  mutable Memo<Question, Duration> times_;
 };
 
 }  // namespace stagecraft

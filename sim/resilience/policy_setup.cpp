@@ -225,27 +225,25 @@ std::optional<GoodputSetup> Setup::hot_spares() {
 
 std::optional<GoodputSetup> Setup::elastic() {
   const int replica_gpus = request_.costs.replica_gpus, node_gpus = gpus_per_node();
-  const bool whole_nodes = replica_gpus % node_gpus == 0, whole_replicas = node_gpus % replica_gpus == 0;
-  if (!whole_nodes && !whole_replicas) {
+  // Replicas that are lost together count as one.
+  const int together = replicas_lost_together(plan(), node_gpus);
+  const bool all = together == plan().data, whole = together * replica_gpus % node_gpus == 0;
+  const int replica_nodes = all ? nodes() : std::max(1, together * replica_gpus / node_gpus);
+  if ((!all && !whole) || nodes() % replica_nodes != 0) {
     error("failures.policy",
-          fmt::format("a replica of {} GPUs neither fills nodes of {} nor shares them evenly", replica_gpus,
-                      node_gpus),
+          fmt::format("replicas of {} GPUs do not fill nodes of {} in equal groups", replica_gpus, node_gpus),
           "elastic data parallelism drops whole nodes: change tensor or pipeline");
     return std::nullopt;
   }
-  // Replicas that share a node go with it.
-  const int replica_nodes = whole_nodes ? replica_gpus / node_gpus : 1;
-  const int replicas_of_job = nodes() / replica_nodes;
-  if (spec_.min_replicas > replicas_of_job) {
+  if (spec_.min_replicas > plan().data) {
     error("failures.policy.min_replicas",
-          fmt::format("{} is more than the job's {} replicas", spec_.min_replicas, replicas_of_job),
-          "use fewer");
+          fmt::format("{} is more than the job's {} replicas", spec_.min_replicas, plan().data), "use fewer");
     return std::nullopt;
   }
   const ShapeOf shape = replicas(batch_rule());
-  const ElasticSpec job{.replicas = replicas_of_job,
+  const ElasticSpec job{.replicas = nodes() / replica_nodes,
                         .replica_nodes = replica_nodes,
-                        .min_replicas = spec_.min_replicas,
+                        .min_replicas = ceil_div(spec_.min_replicas, together),
                         .stall = spec_.stall,
                         .reload = spec_.degraded,
                         .rejoin = spec_.rejoin,
@@ -256,15 +254,17 @@ std::optional<GoodputSetup> Setup::elastic() {
                           if (step) step->duration += quorum;
                           return step;
                         }};
-  if (!job.shape(spec_.min_replicas * replica_nodes)) {
+  const auto on_nodes = [&](int counted) { return std::min(counted * together, plan().data); };
+  if (!job.shape(job.min_replicas * replica_nodes)) {
     error("failures.policy.min_replicas",
-          fmt::format("{} of the {} replicas cannot train on their own", spec_.min_replicas, replicas_of_job),
-          fmt::format("min_replicas: {} is the least that {}", fewest_replicas(job),
+          fmt::format("{} of the {} replicas cannot train on their own", on_nodes(job.min_replicas),
+                      plan().data),
+          fmt::format("min_replicas: {} is the least that {}", on_nodes(fewest_replicas(job)),
                       spec_.throughput.empty() ? "can" : "the table of throughput names"));
     return std::nullopt;
   }
   if (!spec_.throughput.empty() &&
-      !trains_on_all(request_, {.least = spec_.min_replicas * replica_nodes, .step = replica_nodes},
+      !trains_on_all(request_, {.least = job.min_replicas * replica_nodes, .step = replica_nodes},
                      diagnostics_))
     return std::nullopt;
   const int spares = spec_.spares.value_or(0);
@@ -272,10 +272,10 @@ std::optional<GoodputSetup> Setup::elastic() {
                       .ideal = full(),
                       .nodes = nodes() + spares,
                       .spares = spares,
-                      .notes = notes_on_copies(request_, whole_nodes ? 1 : node_gpus / replica_gpus)};
+                      .notes = notes_on_copies(request_, together)};
 }
 
-// All of them can train.
+// As the policy counts them: those lost together as one. All of them can train.
 int Setup::fewest_replicas(const ElasticSpec& job) const {
   int fewest = job.min_replicas;
   if (spec_.throughput.empty()) {

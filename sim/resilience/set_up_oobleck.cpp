@@ -11,6 +11,7 @@
 #include "sim/goodput/oobleck/plan.hpp"
 #include "sim/goodput/policies/oobleck.hpp"
 #include "sim/mixed_prices.hpp"
+#include "sim/resilience/plain_pipeline.hpp"
 #include "sim/resilience/policy_setup.hpp"
 
 namespace stagecraft {
@@ -76,27 +77,21 @@ std::optional<Scenario> one_pipeline(const SetupRequest& request, int nodes) {
   const auto* model = std::get_if<TransformerSpec>(&request.scenario.model);
   const int stages = nodes * request.costs.gpus_per_node / request.costs.stage_gpus;
   if (model == nullptr || stages > model->layers) return std::nullopt;
-  Scenario scenario = request.scenario;
+  Scenario scenario = plain_pipeline(request.scenario, request.simulation.prepared.plan);
   ParallelSpec& parallelism = scenario.parallelism;
   parallelism.pipeline = stages;
   parallelism.data = 1;
-  parallelism.virtual_stages = 1;
-  parallelism.zero_group.reset();
-  parallelism.embedding_as_layer = parallelism.loss_as_layer = false;
   parallelism.stage_layers.assign(static_cast<std::size_t>(stages), model->layers / stages);
   // The end stages also hold embedding and head, so extra layers go to the middle.
   const std::int64_t rest = model->layers % stages;
   for (std::int64_t i = 0; i < rest; ++i)
     ++parallelism.stage_layers[static_cast<std::size_t>((stages - rest) / 2 + i)];
-  scenario.order.reset();
-  scenario.schedule = {.name = "1f1b"};
   scenario.training.global_batch_size = scenario.training.micro_batch_size * stages;
   const ClusterSpec& cluster = *request.scenario.cluster;
   scenario.cluster =
       with_groups(cluster, {{.node = cluster.groups[smallest_group(request.scenario)].node, .count = nodes}});
   scenario.profile = smallest_device(request.scenario);
   scenario.group_profiles.clear();
-  scenario.network.background.clear();
   return scenario;
 }
 
@@ -189,6 +184,18 @@ std::optional<OobleckSpec> oobleck_spec(const SetupRequest& request, Diagnostics
   return spec;
 }
 
+// Experts that the job has on ranks of several replicas.
+std::vector<std::string> notes_on_experts(const SetupRequest& request) {
+  const ParallelPlan& plan = request.simulation.prepared.plan;
+  const ParallelSpec alone = plain_pipeline(request.scenario, plan).parallelism;
+  const int holders = plan.expert * plan.expert_tensor, of_pipeline = alone.expert * alone.expert_tensor;
+  if (!plan.has_experts() || holders == of_pipeline) return {};
+  return {
+      fmt::format("experts lie on {} ranks of several replicas, but a pipeline of oobleck holds all "
+                  "of them on ranks of its own, {} at a time: its steps are priced so",
+                  holders, of_pipeline)};
+}
+
 // Reports errors unchanged, but with a place; warnings become notes.
 bool is_possible(const OobleckSpec& spec, Diagnostics& diagnostics, std::vector<std::string>& notes) {
   bool possible = true;
@@ -210,7 +217,7 @@ std::optional<GoodputSetup> set_up_oobleck(const SetupRequest& request, Diagnost
   const PolicySpec& policy = request.spec.policy;
   std::optional<OobleckSpec> spec = oobleck_spec(request, diagnostics);
   if (!spec) return std::nullopt;
-  GoodputSetup setup{.nodes = request.shapes.nodes()};
+  GoodputSetup setup{.nodes = request.shapes.nodes(), .notes = notes_on_experts(request)};
   if (!is_possible(*spec, diagnostics, setup.notes)) return std::nullopt;
   spec->tail = [tails = Tails(request, *spec).all()](int pipelines) {
     return tails.at(static_cast<std::size_t>(pipelines));

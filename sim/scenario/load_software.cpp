@@ -186,12 +186,12 @@ RecomputeModules selective_in(const Scenario& scenario, RecomputeModules usual) 
 
 }  // namespace
 
-void settle_sharded_pipeline(Scenario& scenario, bool reshard_given, bool whole_given) {
-  const bool sharded = zero_stage_in_effect(scenario) >= 2;
+void settle_sharded_pipeline(Scenario& scenario) {
   OptionsSpec& spec = scenario.options;
-  if (!sharded || !spec.rules.reduces_behind_backward || scenario.parallelism.pipeline == 1) return;
-  if (!reshard_given) spec.reshard_after_forward = false;
-  if (!whole_given) spec.memory.whole_gradients = true;
+  const bool whole = zero_stage_in_effect(scenario) >= 2 && spec.rules.reduces_behind_backward &&
+                     scenario.parallelism.pipeline > 1;
+  if (!scenario.origins.contains("options.reshard_after_forward")) spec.reshard_after_forward = !whole;
+  if (!scenario.origins.contains("options.memory.whole_gradients")) spec.memory.whole_gradients = whole;
 }
 
 void check_software(YamlMap& options, const PresetPlaces& places, const OptionsSpec& spec) {
@@ -216,8 +216,7 @@ void apply_software(YamlMap& options, const PresetPlaces& places, Scenario& scen
     scenario.training.recompute.modules = spec.recompute(scenario.training.recompute.granularity).modules;
   if (!options.has("cuda_graphs") && preset.rules.operator_overhead > Duration::zero())
     choose_graphs(options, scenario);
-  settle_sharded_pipeline(scenario, options.has("reshard_after_forward"),
-                          options.map("memory").has("whole_gradients"));
+  settle_sharded_pipeline(scenario);
   if (options.has("attention_kernel")) return;
   // A kernel that every device of the cluster has.
   const auto best = std::ranges::find_if(preset.attention_kernels, [&](const std::string& name) {

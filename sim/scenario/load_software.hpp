@@ -23,7 +23,8 @@ void apply_software(YamlMap& options, const PresetPlaces& places, Scenario& scen
 void check_software(YamlMap& options, const PresetPlaces& places, const OptionsSpec& spec);
 
 // Software that reduces after the last backward (FSDP2) keeps weights gathered and gradients unsharded under
-// a pipeline with ZeRO 2 and 3, unless the scenario sets these options.
-void settle_sharded_pipeline(Scenario& scenario, bool reshard_given, bool whole_given);
+// a pipeline with ZeRO 2 and 3, and nowhere else, unless the scenario sets these options. Whoever changes
+// degrees of a scenario settles them anew.
+void settle_sharded_pipeline(Scenario& scenario);
 
 }  // namespace stagecraft

@@ -4,6 +4,7 @@
 //         (m + p - 1) · 3 ms for m micro-batches each.
 #include "sim/resilience/degraded_shapes.hpp"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <string>
@@ -104,13 +105,79 @@ const char* const kSmallModel =
     "parallelism: {tensor: 8, pipeline: 4}\n"
     "training: {global_batch_size: 32, micro_batch_size: 1, sequence_length: 1024}\n";
 
+// Of the second the largest micro-batch that fits, 2, is slower at every depth than its own, 1.
 TEST(MorphedShape, IsNeverSlowerThanTheScenariosOwn) {
-  const Scenario scenario = scenario_of(kSmallModel);
+  const std::string larger =
+      "stagecraft: 1\n"
+      "model: llama-2-13b\n"
+      "cluster: {node: dgx-a100-80gb, nodes: 8}\n"
+      "parallelism: {tensor: 4, pipeline: 8, data: 2}\n"
+      "training: {global_batch_size: 64, micro_batch_size: 1, sequence_length: 4096}\n";
+  for (const std::string& text : {std::string(kSmallModel), larger}) {
+    const Scenario scenario = scenario_of(text);
+    DegradedShapes shapes = shapes_of(scenario);
+    for (int nodes = shapes.nodes(); nodes >= 4; --nodes) {
+      const auto own = shapes.replicas(nodes, BatchRule::kKept), best = shapes.morph(nodes);
+      if (!own) continue;
+      ASSERT_TRUE(best) << nodes;
+      EXPECT_LE(best->duration, own->duration) << nodes;
+      EXPECT_EQ(best->samples, scenario.training.global_batch_size);
+    }
+  }
+}
+
+// Nine replicas of 4 stages do 15 micro-batches of one sample each, which no interleaved order takes, or 8 of
+// two, which it does.
+TEST(MorphedShape, HasAMicroBatchThatItsScheduleTakes) {
+  const auto of = [](const std::string& nodes, const std::string& data, const std::string& training) {
+    return scenario_of(
+        "stagecraft: 1\n"
+        "model: llama-2-13b\n"
+        "cluster: {node: dgx-a100-80gb, nodes: " +
+        nodes + "}\nparallelism: {tensor: 2, pipeline: 4, virtual_stages: 2, data: " + data +
+        "}\nschedule: interleaved-1f1b\ntraining: {sequence_length: 2048, " + training + "}\n");
+  };
+  const Scenario whole = of("16", "16", "global_batch_size: 128, micro_batch_size: 1");
+  const Scenario nine = of("9", "9", "global_batch_size: 144, micro_batch_size: 2");
+  DegradedShapes shapes = shapes_of(whole);
+  const auto morphed = shapes.morph(9);
+  ASSERT_TRUE(morphed);
+  EXPECT_LE(morphed->duration, simulate(nine).iteration_time);
+}
+
+// Six layers and both ends are eight, on four stages as well: with slow reductions one replica is best.
+TEST(MorphedShape, SplitsTheEndsThatCountAsLayers) {
+  const Scenario scenario = scenario_of(
+      "stagecraft: 1\n"
+      "model: {family: gpt, layers: 6, hidden: 4096, heads: 32, vocab: 51200, max_sequence_length: 1024}\n"
+      "cluster: {node: dgx-a100-80gb, nodes: 4, fabric: {kind: single-switch, nic_bandwidth: 1 GB/s}}\n"
+      "parallelism: {tensor: 8, pipeline: 2, embedding_as_layer: true, loss_as_layer: true}\n"
+      "overlap: {gradients: false}\n"
+      "training: {global_batch_size: 8, micro_batch_size: 1, sequence_length: 1024}\n");
   DegradedShapes shapes = shapes_of(scenario);
-  const auto own = shapes.replicas(4, BatchRule::kKept), best = shapes.morph(4);
-  ASSERT_TRUE(own && best);
-  EXPECT_LE(best->duration, own->duration);
-  EXPECT_EQ(best->samples, 32);
+  ASSERT_TRUE(shapes.morph(4));
+  EXPECT_THAT(shapes.asked().front().text, testing::StartsWith("dp 1 · pp 4"));
+}
+
+// Under a pipeline FSDP2 keeps weights gathered and gradients whole, and without one it does not: whatever
+// depth the scenario has, each depth is as a scenario of its own would have it.
+TEST(MorphedShape, HasTheDefaultsOfItsOwnDepth) {
+  const auto of_depth = [](const std::string& degrees) {
+    return scenario_of(
+        "stagecraft: 1\n"
+        "model: llama-2-13b\n"
+        "cluster: {node: dgx-h100, nodes: 4}\n"
+        "schedule: 1f1b\n"
+        "parallelism: {tensor: 1, zero_stage: 2, " +
+        degrees +
+        "}\n"
+        "training: {global_batch_size: 256, micro_batch_size: 1, sequence_length: 4096, recompute: full}\n");
+  };
+  const Scenario deep = of_depth("pipeline: 4, data: 8"), flat = of_depth("pipeline: 1, data: 32");
+  ASSERT_NE(deep.options.memory.whole_gradients, flat.options.memory.whole_gradients);
+  DegradedShapes deep_shapes = shapes_of(deep), flat_shapes = shapes_of(flat);
+  EXPECT_EQ(deep_shapes.morph(4), flat_shapes.morph(4));
+  EXPECT_LE(deep_shapes.morph(4)->duration, simulate(flat).iteration_time);
 }
 
 // What abstract stages cost is of their micro-batch: a larger one would cost nothing.

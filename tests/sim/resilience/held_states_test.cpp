@@ -41,6 +41,20 @@ Job dense(const std::string& sharding) {
                   "training: {global_batch_size: 8, micro_batch_size: 1}\n"));
 }
 
+// Ranks 0 and 1 are of replica 0, 2 and 3 of replica 1. A node of three has ranks of both, the next one of
+// replicas 1 and 2, and so on.
+TEST(ReplicasLostTogether, ShareANodeOrAreLinkedByThoseThatDo) {
+  const Job job = dense("");
+  EXPECT_EQ(replicas_lost_together(job.prepared->plan, 1), 1);
+  EXPECT_EQ(replicas_lost_together(job.prepared->plan, 2), 1);
+  EXPECT_EQ(replicas_lost_together(job.prepared->plan, 3), 4);
+  EXPECT_EQ(replicas_lost_together(job.prepared->plan, 4), 2);
+  EXPECT_EQ(replicas_lost_together(job.prepared->plan, 8), 4);
+  const Job whole = dense(", order: [tensor, context, expert, pipeline, data]");
+  EXPECT_EQ(replicas_lost_together(whole.prepared->plan, 4), 1);
+  EXPECT_EQ(replicas_lost_together(whole.prepared->plan, 8), 2);
+}
+
 TEST(HeldStates, OfDataReplicasAreAlike) {
   const Job job = dense("");
   // Nodes of four ranks have two replicas of one stage, each of its two states.

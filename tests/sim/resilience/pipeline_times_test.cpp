@@ -3,8 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include <stdexcept>
+#include <string>
+#include <utility>
+
 #include "sim/goodput/oobleck/partition.hpp"
 #include "sim/resilience/job_costs.hpp"
+#include "sim/resilience/memo.hpp"
+#include "sim/resilience/plain_pipeline.hpp"
 #include "tests/sim/simulate/scenarios.hpp"
 
 namespace stagecraft {
@@ -92,6 +98,46 @@ TEST(PipelineTimes, OfAbstractStagesAddUpThoseOfARank) {
   EXPECT_EQ(times.time({2, 2}, {2}, 1), milliseconds(18));
   EXPECT_EQ(times.time({2, 2}, {2}, 2), milliseconds(27));
   EXPECT_EQ(times.time({2, 2}, {2}, 2, 3), milliseconds(27));
+}
+
+// Work that asks another question would wait for itself if one lock held for all of them.
+TEST(Memo, WorksOutEachAnswerOnceAndSeveralTogether) {
+  Memo<int, int> memo;
+  int worked = 0;
+  const auto twice = [&](int question) {
+    return memo.answer(question, [&] {
+      ++worked;
+      return 2 * question;
+    });
+  };
+  const auto sum = [&] { return memo.answer(0, [&] { return twice(1) + twice(2) + twice(1); }); };
+  EXPECT_EQ(sum(), 8);
+  EXPECT_EQ(sum(), 8);
+  EXPECT_EQ(worked, 2);
+}
+
+TEST(Memo, WorksAnewWhereWorkHasThrown) {
+  Memo<int, int> memo;
+  EXPECT_THROW((void)memo.answer(1, []() -> int { throw std::runtime_error("no"); }), std::runtime_error);
+  EXPECT_EQ(memo.answer(1, [] { return 3; }), 3);
+}
+
+// Expert ranks are those of one pipeline: of 8 the 4 that it has, whatever lies on them.
+TEST(PlainPipeline, KeepsItsExpertsToItself) {
+  const auto experts_of = [](const std::string& degrees) {
+    const Scenario scenario = scenario_of(
+        "stagecraft: 1\n"
+        "model: mixtral-8x7b\n"
+        "cluster: {node: dgx-h100, nodes: 8}\n"
+        "parallelism: {sequence_parallel: true, " +
+        degrees + "}\ntraining: {global_batch_size: 64, sequence_length: 4096}\n");
+    const ParallelSpec plain = plain_pipeline(scenario, simulate_in_full(scenario).prepared.plan).parallelism;
+    return std::pair(plain.expert, plain.expert_tensor);
+  };
+  EXPECT_EQ(experts_of("tensor: 4, pipeline: 4, expert: 8"), std::pair(4, 1));
+  EXPECT_EQ(experts_of("tensor: 4, pipeline: 4, expert: 4, expert_tensor: 4"), std::pair(1, 4));
+  EXPECT_EQ(experts_of("tensor: 1, pipeline: 4, expert: 8"), std::pair(1, 1));
+  EXPECT_EQ(experts_of("tensor: 4, pipeline: 4, expert: 2"), std::pair(2, 1));
 }
 
 TEST(PipelineTimes, TakeStagesOfTheEndsAlone) {

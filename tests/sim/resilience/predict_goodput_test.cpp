@@ -536,6 +536,24 @@ TEST(PredictGoodput, RefusesATableThatSaysNothingOfTheWholeJob) {
   EXPECT_THAT(refusal.message, testing::HasSubstr("4 nodes"));
 }
 
+// The experts of Mixtral lie on the ranks of four replicas, and those of the second scenario on each rank.
+// A pipeline of Oobleck shares them out over its two tensor ranks, and holds all of them on each.
+TEST(PredictGoodput, GivesEachPipelineOfOobleckAllExperts) {
+  for (const std::vector<std::string>& more : {std::vector<std::string>{}, {"parallelism.expert=1"}})
+    for (const bool simulated : {false, true}) {
+      SCOPED_TRACE(testing::Message() << more.size() << ' ' << simulated);
+      Scenario scenario = shipped("mixtral-8x7b-64xH100", more);
+      FailureSpec spec = losing_nodes(PolicyKind::kOobleck);
+      spec.policy.simulated_cost = simulated;
+      spec.repeats = 2;
+      scenario.failures = std::move(spec);
+      const GoodputReport report = predict_goodput(scenario);
+      EXPECT_GT(report.fraction_of_ideal.mean, 0.3);
+      const auto says_so = testing::Contains(testing::HasSubstr("experts lie on 8 ranks"));
+      EXPECT_EQ(testing::Matches(says_so)(report.notes), more.empty());
+    }
+}
+
 TEST(PredictGoodput, SaysWhereFailuresAreAskedForThatCannotBeSurvived) {
   const Scenario scenario = scenario_of(
       "stagecraft: 1\n"
@@ -551,7 +569,21 @@ TEST(PredictGoodput, SaysWhereFailuresAreAskedForThatCannotBeSurvived) {
   EXPECT_FALSE(refusal.hint.empty());
 }
 
-// ZeRO 3 shares the model out over 8 nodes, and one does not hold it.
+// One failure is a default of the policy: what is refused was written where the policy is.
+TEST(PredictGoodput, SaysWhereThePolicyIsWhoseDefaultIsRefused) {
+  const Scenario scenario = scenario_of(
+      "stagecraft: 1\n"
+      "model: {family: stages, forward: 1 s, input_gradient: 1 s, weight_gradient: 1 s}\n"
+      "training: {global_batch_size: 8, micro_batch_size: 1}\n"
+      "failures:\n"
+      "  process: exponential\n"
+      "  policy: oobleck\n");
+  const Diagnostic refusal = refusal_of(scenario).front();
+  EXPECT_EQ(refusal.path, "failures.policy.max_failures");
+  EXPECT_EQ(refusal.where.line, 6);
+}
+
+// ZeRO 3 shares the model out over 8 nodes of 8 replicas each, and one does not hold it.
 TEST(PredictGoodput, NamesTheFewestReplicasThatHoldAShardedModel) {
   const auto elastic = [](const std::string& policy) {
     return scenario_of(
@@ -568,12 +600,49 @@ TEST(PredictGoodput, NamesTheFewestReplicasThatHoldAShardedModel) {
   int nodes = 1;
   while (!shapes.replicas(nodes, BatchRule::kShrunk)) ++nodes;
   ASSERT_GT(nodes, 1);
-  const std::string fewest = std::to_string(nodes);
+  const std::string fewest = std::to_string(8 * nodes);
   const Diagnostic refusal = refusal_of(scenario).front();
   EXPECT_EQ(refusal.path, "failures.policy.min_replicas");
-  EXPECT_EQ(refusal.message, "1 of the 8 replicas cannot train on their own");
+  EXPECT_EQ(refusal.message, "8 of the 64 replicas cannot train on their own");
   EXPECT_EQ(refusal.hint, "min_replicas: " + fewest + " is the least that can");
   EXPECT_GT(predict_goodput(elastic("{name: elastic, min_replicas: " + fewest + "}")).samples_per_s.mean, 0);
+}
+
+// Four replicas share a node, and are lost with it: five are on two nodes, 33 are more than there are.
+TEST(PredictGoodput, CountsReplicasThatShareANodeOneByOne) {
+  const auto at_least = [](int replicas) {
+    return scenario_of(
+        "stagecraft: 1\n"
+        "model: gpt-7.5b\n"
+        "cluster: {node: dgx-a100-80gb, nodes: 8}\n"
+        "parallelism: {tensor: 2}\n"
+        "training: {global_batch_size: 32, micro_batch_size: 1, sequence_length: 2048}\n"
+        "failures: {repeats: 4, process: {rate_per_node_day: 1}, policy: {name: elastic, min_replicas: " +
+        std::to_string(replicas) + "}}\n");
+  };
+  const auto rate = [&](int replicas) { return predict_goodput(at_least(replicas)).samples_per_s.mean; };
+  EXPECT_EQ(rate(5), rate(8));
+  EXPECT_GT(rate(28), rate(29));
+  EXPECT_GT(rate(32), 0);
+  EXPECT_EQ(refusal_of(at_least(33)).front().message, "33 is more than the job's 32 replicas");
+}
+
+// A node has one stage of two replicas, or in another order both stages of one.
+TEST(PredictGoodput, LosesTheReplicasThatANodeHasRanksOf) {
+  const auto rate = [](const std::string& order) {
+    return predict_goodput(
+               scenario_of(
+                   "stagecraft: 1\n"
+                   "model: gpt-7.5b\n"
+                   "cluster: {node: dgx-a100-80gb, nodes: 4}\n"
+                   "parallelism: {tensor: 4, pipeline: 2, data: 4, order: [tensor, context, expert, " +
+                   order +
+                   "]}\n"
+                   "training: {global_batch_size: 64, micro_batch_size: 1, sequence_length: 2048}\n"
+                   "failures: {repeats: 8, process: {rate_per_node_day: 0.2}, policy: elastic}\n"))
+        .fraction_of_ideal.mean;
+  };
+  EXPECT_GT(rate("pipeline, data"), 1.05 * rate("data, pipeline"));
 }
 
 TEST(PredictGoodput, NamesTheFewestReplicasOfATable) {

@@ -11,6 +11,7 @@
 #include "base/usual_names.hpp"
 #include "sim/scenario/known_keys.hpp"
 #include "sim/scenario/library.hpp"
+#include "sim/scenario/load_software.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "sim/scenario/scenario_tree.hpp"
 #include "tests/sim/repository_files.hpp"
@@ -888,6 +889,27 @@ TEST(Scenario, KeepsFsdp2WholeUnderAPipelineUnlessItIsTold) {
   EXPECT_EQ(memory_of("2", ""), std::pair(false, true));
   EXPECT_EQ(memory_of("2", ", reshard_after_forward: true, memory: {whole_gradients: false}"),
             std::pair(true, false));
+}
+
+// Either way, and never what the scenario sets.
+TEST(Scenario, SettlesFsdp2AnewForAnotherPipeline) {
+  const auto at = [](const std::string& pipeline, const std::string& more) {
+    const Result result = read(
+        "stagecraft: 1\nmodel: llama-3-8b\ncluster: {node: dgx-h100, nodes: 1}\n"
+        "training: {global_batch_size: 8, sequence_length: 1024}\n"
+        "parallelism: {zero_stage: 3, pipeline: " +
+        pipeline + "}\noptions: {software: fsdp2" + more + "}\n");
+    EXPECT_TRUE(result.scenario) << result.messages;
+    return *result.scenario;
+  };
+  for (const char* more : {"", ", reshard_after_forward: true", ", memory: {whole_gradients: true}"})
+    for (const auto& [from, to] : {std::pair("1", "2"), std::pair("2", "1")}) {
+      Scenario changed = at(from, more);
+      const Scenario loaded = at(to, more);
+      changed.parallelism.pipeline = loaded.parallelism.pipeline;
+      settle_sharded_pipeline(changed);
+      EXPECT_EQ(changed.options, loaded.options) << from << more;
+    }
 }
 
 TEST(Scenario, RunsTheSoftwareOfItsProfileUnlessItNamesOne) {
