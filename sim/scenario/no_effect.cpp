@@ -206,7 +206,7 @@ std::string_view why_masters_are_whole(const Scenario& scenario) {
   if (!training.master_weights) return "training.master_weights is false";
   if (fp8 && scenario.options.holds_fp8(scenario.parallelism.zero_stage))
     return "options.fp8_parameters keeps weights in fp8, whose masters are whole";
-  if (shards_are_fp32(scenario)) return "the shards of weights are fp32 (options.memory.fp32_shards)";
+  if (shards_are_fp32(scenario)) return "the shards of weights are fp32 (options.software)";
   return "";
 }
 
