@@ -4,6 +4,7 @@
 // it is committed.
 #include "formats/hf_config.hpp"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -356,6 +357,19 @@ TEST(HfConfig, TakesTheLengthThatTheRotationIsScaledFor) {
          "max_position_embeddings")");
   EXPECT_EQ(model_of(yarn).max_sequence_length, 131'072);
   EXPECT_EQ(model_of(sample("deepseek-r1")).max_sequence_length, 163'840);
+}
+
+// Llama 3.2: 32 times 8,192 is not its length, which the file has.
+TEST(HfConfig, TakesTheLengthOfTheFileWhereTheFactorStretchesWaves) {
+  for (const char* type : {"llama3", "longrope", "su"}) {
+    const std::string scaling = fmt::format(
+        R"("rope_scaling": {{"factor": 32.0, "original_max_position_embeddings": 8192, "rope_type": "{}"}})",
+        type);
+    const std::string text =
+        changed(changed(sample("llama-3-8b"), R"("rope_scaling": null)", scaling),
+                R"("max_position_embeddings": 8192)", R"("max_position_embeddings": 131072)");
+    EXPECT_EQ(model_of(text).max_sequence_length, 131'072) << type;
+  }
 }
 
 TEST(HfConfig, LetsAWindowPassThatCutsNothingOff) {
