@@ -686,6 +686,14 @@ class Answers(Case):
         for values in ("4,0,8", "0"):
             self.assertNotIn(said, stagecraft("compare", PIPELINE, "--vary", f"parallelism.pipeline={values}").stdout)
 
+    def test_a_variant_that_cannot_run_says_all_reasons_with_their_places(self):
+        words = ["--vary", "schedule=1f1b,2f2b", "--set", "foo.bar=2", "--set", "training.global_batch_size=x"]
+        said = " ".join(stagecraft("compare", PIPELINE, *words).stdout.split())
+        wrong = said[said.index("2f2b cannot run: "):]
+        for reason in ("--set foo.bar=2: foo: is not a known key", "--set training.global_batch_size=x: training.global_batch_size: 'x'",
+                       "--vary schedule=2f2b: schedule: '2f2b' is not a known schedule (did you mean '1f1b'?)"):
+            self.assertIn(reason, wrong)
+
     def test_variants_on_unlike_numbers_of_gpus_are_compared_by_each(self):
         stages = "parallelism.pipeline=2,4"
         ran = stagecraft("compare", PIPELINE, "--vary", stages)
