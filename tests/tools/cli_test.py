@@ -1535,6 +1535,9 @@ class Answers(Case):
         for kind in ("models", "nodes", "fabrics", "software"):
             self.assertEqual(sorted(file.stem for file in (SOURCE / "scenarios" / kind).glob("*.yaml")), installed[kind])
         self.assertIn("goodput/oobleck", installed["scenarios"])
+        self.assertIn("search/turing-530b-5040xA100", installed["scenarios"])
+        self.assertNotIn("search/space", installed["scenarios"])
+        self.assertIn("/search/turing-530b-5040xA100.yaml:", stagecraft("check", "search/turing-530b-5040xA100").stderr)
         text = stagecraft("doctor").stdout
         for name in installed["models"] + installed["nodes"] + [profile["name"] for profile in installed["profiles"]]:
             self.assertIn(name, text)
