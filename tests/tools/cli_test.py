@@ -764,6 +764,13 @@ class Answers(Case):
         self.assertEqual(WRONG_INPUT, wrong.returncode)
         self.assertIn("this '[' is never closed", wrong.stdout)
 
+    def test_options_of_a_schedule_are_judged_at_once(self):
+        ran = stagecraft("schedule", "show", "--schedule", "1f1bb", "--stages", "0", "--micro-batches", "-3", "--forward", "1",
+                         "--p2p", "foo")
+        self.assertEqual(WRONG_INPUT, ran.returncode)
+        said = [line.split(": ")[2] for line in ran.stderr.splitlines() if line.startswith("stagecraft: error: ")]
+        self.assertEqual(["--schedule", "--stages", "--micro-batches", "--forward", "--p2p"], said)
+
     def test_parts_of_schedule_refuse_options_that_they_do_not_take(self):
         order, sizes = ["--schedule", "1f1b"], ["--stages", "4", "--micro-batches", "8"]
         search = {"--memory-limit": "2", "--goal": "makespan", "--effort": "1"}

@@ -274,6 +274,13 @@ class Search(unittest.TestCase):
         self.assertAlmostEqual(near, float(re.search(r"the nearest: ([\d.]+) is not >= 0\.9", none)[1]), places=3)
         self.assertIn("none of those that fit keeps what `assert` promises", none)
 
+    def test_all_that_is_wrong_with_the_options_is_said_at_once(self):
+        done = self.run_it("search", self.file, "--fix", "schedul", "--vary", "nope=1", "--gpus", "12", "--top", "0", "--price", "5",
+                           code=WRONG_INPUT)
+        for said in ("--top: 0 is not between", "--fix schedul: error: ", "--vary nope=1: error: nope: is not a known key",
+                     "--gpus 12: error: ", "--price 5: error: ", "\n5 errors, "):
+            self.assertIn(said, done.stderr)
+
     def test_values_keep_their_types(self):
         answer = self.document("--vary", "training.global_batch_size=16,32", "--vary", "overlap.shared_experts=true,false",
                                "--vary", "schedule=1f1b")
