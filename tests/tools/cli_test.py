@@ -764,6 +764,11 @@ class Answers(Case):
         self.assertEqual(WRONG_INPUT, wrong.returncode)
         self.assertIn("this '[' is never closed", wrong.stdout)
 
+    def test_an_imported_order_says_that_it_is_for_people(self):
+        text = stagecraft("schedule", "import", "tests/data/schedules/csv/made_1f1b_p2_m3_compute_only.csv").stdout
+        self.assertEqual(["# 2 ranks, 2 stages, 3 micro-batches, the order of 1f1b",
+                          "# for people: check, show and `schedule: {file: …}` read the CSV itself"], text.splitlines()[:2])
+
     def test_options_of_a_schedule_are_judged_at_once(self):
         ran = stagecraft("schedule", "show", "--schedule", "1f1bb", "--stages", "0", "--micro-batches", "-3", "--forward", "1",
                          "--p2p", "foo")
