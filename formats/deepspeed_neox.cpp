@@ -94,7 +94,7 @@ class NeoxImport {
     if (padded || asked) return model.push_back(entry("vocab", padded ? *padded : *asked, source));
     complete_ = false;
     fragment_.missing.emplace_back(
-        "vocab: 50432   # under model: tokens of the tokenizer, padded; or import with --vocab N");
+        "vocab: …   # under model: tokens of the tokenizer, padded; or import with --vocab N");
     reader_.missing(Severity::kWarning, "model.vocab", "nothing says how large the vocabulary is",
                     "--vocab N");
   }

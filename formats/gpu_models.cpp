@@ -86,10 +86,13 @@ NvlinkRates nvlink_rates(int sm) {
   return {};
 }
 
+Bandwidth pcie_line_rate(int sm) {
+  return sm >= 90 ? 63_GBps : sm >= 80 ? 31.5_GBps : 15.75_GBps;
+}
+
 std::string nvlink_example(int sm) {
-  constexpr int kH100 = 90;
-  const NvlinkRates rates = nvlink_rates(nvlink_rates(sm).links > 0 ? sm : kH100);
-  return fmt::format("{:g} GB/s", rates.line.count() / 1e9 * rates.links);
+  const NvlinkRates rates = nvlink_rates(sm);
+  return rates.links > 0 ? fmt::format("{:g} GB/s", rates.line.count() / 1e9 * rates.links) : "…";
 }
 
 }  // namespace stagecraft

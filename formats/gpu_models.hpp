@@ -34,7 +34,9 @@ struct NvlinkRates {
   int links = 0;  // of a GPU of SXM form
 };
 [[nodiscard]] NvlinkRates nvlink_rates(int sm);
-// "450 GB/s": all links of a GPU at line rate, as an example where nobody says the rate; of H100 where the
+// Of a data-centre GPU: x16 of PCIe 3.0 (P100, V100), 4.0 (A100) or 5.0.   source  NVIDIA's data sheets
+[[nodiscard]] Bandwidth pcie_line_rate(int sm);
+// "450 GB/s": all links of a GPU at line rate, as an example where nobody says the rate; "…" where the
 // generation is not known or has none.
 [[nodiscard]] std::string nvlink_example(int sm);
 

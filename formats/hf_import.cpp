@@ -32,16 +32,22 @@ const HfArchitecture* HfImport::named_architecture() {
   return known;
 }
 
+std::string HfImport::unknown_type() const {
+  return model_type.empty() ? "is not given" : fmt::format("{} is not known here", in_quotes(model_type));
+}
+
 // A type that is not known is read as Llama when its keys are Llama's, with a warning; else it is an error.
-bool HfImport::accept_as_llama() {
-  const std::string what =
-      model_type.empty() ? "is not given" : fmt::format("{} is not known here", in_quotes(model_type));
-  if (!is_shaped_like_llama()) {
-    in_.error("model_type", "unknown-model-type",
-              fmt::format("{}, and its keys are not those of llama", what),
-              "read are " + join(hf_model_types(), ", "));
-    return false;
-  }
+bool HfImport::refuse_unlike_llama() {
+  const std::vector<std::string> reasons = unlike_llama();
+  if (reasons.empty()) return false;
+  in_.error("model_type", "unknown-model-type",
+            fmt::format("{}, and it is not read as llama: {}", unknown_type(), join(reasons, ", ")),
+            "read are " + join(hf_model_types(), ", "));
+  return true;
+}
+
+void HfImport::accept_as_llama() {
+  const std::string what = unknown_type();
   in_.warning("model_type", "unknown-model-type",
               fmt::format("{}; its keys are those of llama, and it is read as one", what),
               "compare the parameter count with the published one");
@@ -51,7 +57,6 @@ bool HfImport::accept_as_llama() {
   unknown_ = true;
   if (model_type.empty()) model_type = "llama";
   refuse_shape_words();
-  return true;
 }
 
 // Of another class only the layers are those of the language model.
@@ -134,8 +139,9 @@ bool HfImport::run() {
   const ErrorWatch layers(in_.diagnostics());
   refuse_other_layers();
   if (known == nullptr) {
-    // Layers that are refused by name belong to types that are not known: one message is enough.
-    if (!layers.clean() || !accept_as_llama()) return false;
+    // Layers that are refused by name belong to types that are not known.
+    if (refuse_unlike_llama() || !layers.clean()) return false;
+    accept_as_llama();
   }
   if (const auto latent = in_.flag("use_mla"); latent && !latent->value && architecture_.latent) {
     architecture_.latent = false;

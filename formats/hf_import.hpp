@@ -66,7 +66,9 @@ class HfImport {
 
   // hf_import.cpp: which family, and what is left over.
   const HfArchitecture* named_architecture();
-  bool accept_as_llama();
+  [[nodiscard]] std::string unknown_type() const;
+  bool refuse_unlike_llama();
+  void accept_as_llama();
   void warn_of_other_head(std::int64_t tokens);
   void list_unread(std::initializer_list<std::string_view> keys, std::string_view why);
   void note_altered(const YamlEntry& entry, std::string_view meant, const std::string& read);
@@ -74,7 +76,7 @@ class HfImport {
   void warn_of_unknown_keys(const std::vector<std::string>& all_known);
 
   // hf_refusals.cpp: what is not modelled, or contradicts the family.
-  bool is_shaped_like_llama();
+  [[nodiscard]] std::vector<std::string> unlike_llama() const;
   void refuse_other_layers();
   bool refuse_layer_types();
   void refuse_window();

@@ -71,6 +71,16 @@ void HfImport::read_latent_attention() {
 
 namespace {
 
+// Is the length of the file the one after scaling? `factor` then says how far the slow waves are stretched.
+//   source   Transformers modeling_rope_utils.py: _compute_llama3_parameters divides frequencies by the
+//            factor, and _compute_longrope_parameters takes max_position_embeddings over the original for it.
+bool states_scaled_length(const YamlNode& scaling) {
+  for (const char* key : {"rope_type", "type"})
+    if (const YamlNode* type = scaling.find(key))
+      return type->text == "llama3" || type->text == "longrope" || type->text == "su";
+  return false;
+}
+
 // The length that a scaled rotation is for: `factor` times that of the training before it; 0 where nothing
 // says so. Newer files have it in rope_parameters.
 std::int64_t scaled_length(const YamlNode& config) {
@@ -80,6 +90,7 @@ std::int64_t scaled_length(const YamlNode& config) {
     const YamlNode *factor = scaling->find("factor"),
                    *original = scaling->find("original_max_position_embeddings");
     if (factor == nullptr || original == nullptr) continue;
+    if (states_scaled_length(*scaling)) continue;
     const auto times = parse_number(factor->text), length = parse_number(original->text);
     constexpr double kMost = 1e15;
     if (times && length && *times > 0 && *length > 0 && *times * *length < kMost)

@@ -22,14 +22,13 @@ void add_rate(Entries& node, std::string key, const MachineFact<Bandwidth>& rate
 }
 
 // Under `cluster.node`, to be filled in.
-std::string open_line(std::string_view key, std::string_view example, std::string_view why) {
-  return fmt::format("{}: {}   # under cluster.node{}{}", key, example, why.empty() ? "" : ": ", why);
+std::string open_line(std::string_view key, std::string_view value, std::string_view why) {
+  return fmt::format("{}: {}   # under cluster.node: {}", key, value, why);
 }
 
 void add_device(const MachineFacts& facts, Entries& node, Fragment& fragment) {
   if (!facts.device) {
-    fragment.missing.push_back(
-        open_line("device", "H100-SXM5-80GB", "which GPU it is; or import with --device NAME"));
+    fragment.missing.push_back(open_line("device", "…", "which GPU it is; or import with --device NAME"));
     return;
   }
   const MachineFact<std::string>& device = *facts.device;
@@ -59,13 +58,24 @@ void add_nics(const MachineFacts& facts, Entries& node, Fragment& fragment) {
     node.push_back(
         entry("nics", facts.nics->value, {.comment = facts.nics->comment, .where = facts.nics->where}));
   else
-    fragment.missing.push_back(open_line("nics", "8", "the file has none"));
+    fragment.missing.push_back(open_line("nics", "…", "the file has none"));
   if (facts.nic_bandwidth)
     node.push_back({.key = "nic_bandwidth",
                     .value = fragment_bit_rate(facts.nic_bandwidth->value, facts.nic_bandwidth->where),
                     .comment = facts.nic_bandwidth->comment});
   else
-    fragment.missing.push_back(open_line("nic_bandwidth", "400 Gb/s", "or import with --link 400Gb/s"));
+    fragment.missing.push_back(open_line("nic_bandwidth", "…", "or import with --link 400Gb/s"));
+}
+
+// The line rate of the device's generation, where that is known.
+void add_pcie(const MachineFacts& facts, Entries& node, Fragment& fragment) {
+  if (facts.pcie) return add_rate(node, "pcie", *facts.pcie);
+  const GpuModel* model = facts.device ? gpu_model_by_name(facts.device->value) : nullptr;
+  if (model == nullptr)
+    return fragment.missing.push_back(
+        open_line("pcie", "…", "of one GPU: 31.5 GB/s with PCIe 4.0 x16, 63 GB/s with 5.0"));
+  fragment.missing.push_back(open_line("pcie", fragment_bandwidth(pcie_line_rate(model->sm), {}).text,
+                                       fmt::format("of one {}: x16 at line rate", model->device)));
 }
 
 }  // namespace
@@ -77,11 +87,7 @@ Fragment machine_fragment(const MachineFacts& facts) {
   node.push_back(entry("gpus", facts.gpus.value, {.comment = facts.gpus.comment, .where = facts.gpus.where}));
   add_nvlink(facts, node, fragment);
   add_nics(facts, node, fragment);
-  if (facts.pcie)
-    add_rate(node, "pcie", *facts.pcie);
-  else
-    fragment.missing.push_back(
-        open_line("pcie", "63 GB/s", "of one GPU: 31.5 GB/s with PCIe 4.0 x16, 63 GB/s with 5.0"));
+  add_pcie(facts, node, fragment);
   if (facts.gpus_per_pcie_switch)
     node.push_back(
         entry("gpus_per_pcie_switch", facts.gpus_per_pcie_switch->value,

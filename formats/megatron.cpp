@@ -94,7 +94,7 @@ std::optional<Fragment> import_megatron(const MegatronArguments& arguments, cons
       text_entry("name", fmt::format("Megatron-LM, {} layers on {} GPUs", job.layers, job.gpus), {}));
   if (!complete) {
     fragment.missing.emplace_back(
-        "vocab: 50257   # under model: tokens of the tokenizer, padded; or import with --vocab N");
+        "vocab: …   # under model: tokens of the tokenizer, padded; or import with --vocab N");
     reader.missing(Severity::kWarning, "model.vocab", "nothing says how large the vocabulary is",
                    "--vocab N");
   }

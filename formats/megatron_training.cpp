@@ -86,9 +86,14 @@ void add_moments(MegatronReader& reader, Entries& entries) {
   const std::string_view second = moment_word(reader.text("exp_avg_sq_dtype"));
   if (first != second)
     reader.note(fmt::format("the moments differ ({} and {}): both are read as {}", first, second, first));
-  if (first != "fp32") entries.push_back(text_entry("moment_dtype", first, reader.source("exp_avg_dtype")));
-  if (first == "fp32" && reader.flag(kAware))
-    entries.push_back(flag_entry("master_remainders", true, reader.source(kAware)));
+  const bool aware = reader.flag(kAware);
+  if (first == "fp32") {
+    if (aware) entries.push_back(flag_entry("master_remainders", true, reader.source(kAware)));
+    return;
+  }
+  ImportSource source = reader.source("exp_avg_dtype");
+  if (aware) source.comment += ", " + reader.source(kAware).comment;
+  entries.push_back(text_entry("moment_dtype", first, source));
 }
 
 class RecomputeSection {

@@ -58,8 +58,9 @@ std::optional<fs::path> find_preset(YamlMap& map, std::string_view key, const st
 std::vector<std::string> installed_scenarios(const DataDirectory& data) {
   const std::string folder(kScenarioPreset.folder);
   std::vector<std::string> names = data.names(folder);
-  for (const std::string& part : {std::string("goodput/"), std::string("sweeps/")})
+  for (const std::string& part : {std::string("goodput/"), std::string("search/"), std::string("sweeps/")})
     for (const std::string& name : data.names(folder + "/" + part)) names.push_back(part + name);
+  std::erase(names, "search/space");  // what any search varies
   return names;
 }
 

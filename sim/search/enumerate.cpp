@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <numeric>
+#include <set>
 #include <utility>
 #include <variant>
 
@@ -182,6 +183,21 @@ class Enumerator {
         add_contexts(point);
       }
     }
+  }
+
+  // Why no frame has a point: an axis whose values divide none of the numbers of GPUs, or all together.
+  [[nodiscard]] std::string at_fault() const {
+    std::set<int> gpus;
+    for (const SearchFrame& frame : plans_.frames) gpus.insert(frame.gpus);
+    const std::string of = fmt::format("{} GPUs", fmt::join(gpus, ", "));
+    for (const AxisValues* axis : {&tensor_, &pipeline_, &context_, &data_}) {
+      const auto divides = [&](std::int64_t value) {
+        return std::ranges::any_of(gpus, [&](int count) { return count % value == 0; });
+      };
+      if (axis->values.empty() || std::ranges::any_of(axis->values, divides)) continue;
+      return fmt::format("{} {} does not divide {}", axis->axis->path, fmt::join(axis->values, " or "), of);
+    }
+    return "no choice of its degrees multiplies to " + of;
   }
 
   [[nodiscard]] bool too_many() const { return plans_.points.size() > kMostCandidates; }
@@ -429,12 +445,11 @@ std::optional<SearchPlans> enumerate_plans(const ScenarioTree& base, const Searc
   };
   if (frame_choices(space, kMostFrameChoices) > kMostFrameChoices)
     return too_many(kMostFrameChoices, "choices of schedules, numbers of GPUs and varied keys");
-  const ErrorWatch errors(diagnostics);
   auto loaded = load_frames(base, space, library, diagnostics);
   if (!loaded) return std::nullopt;
   SearchPlans plans{.frames = std::move(loaded->frames), .points = {}, .refused = std::move(loaded->refused)};
   Enumerator enumerator(space, plans, diagnostics);
-  if (!errors.clean()) return std::nullopt;
+  if (diagnostics.has_errors()) return std::nullopt;
   for (std::uint32_t i = 0; i < plans.frames.size() && !enumerator.too_many(); i += kFrameKinds)
     enumerator.add(i);
   if (enumerator.too_many()) return too_many(kMostCandidates, "plans");
@@ -442,7 +457,8 @@ std::optional<SearchPlans> enumerate_plans(const ScenarioTree& base, const Searc
     const auto aside =
         std::ranges::find_if(plans.frames, [](const SearchFrame& f) { return f.left_aside > 0; });
     if (aside == plans.frames.end())
-      return refuse("no-points", "the space has no plan", "let the degrees divide the GPUs, or vary them");
+      return refuse("no-points", "the space has no plan: " + enumerator.at_fault(),
+                    "let the degrees divide the GPUs, or vary them");
     return refuse("no-points",
                   fmt::format("the space has no plan whose order {} runs", aside->scenario.options.software),
                   "--vary schedule=1f1b tries an order all the same");

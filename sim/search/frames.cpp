@@ -49,11 +49,8 @@ class FrameLoader {
         all.insert(all.end(), choice.begin(), choice.end());
         add(all);
       }
+    if (loaded_.frames.empty()) diagnostics_.add_all(first_mistakes_);
     if (!errors.clean()) return std::nullopt;
-    if (loaded_.frames.empty()) {
-      diagnostics_.add_all(first_mistakes_);
-      return std::nullopt;
-    }
     std::ranges::stable_sort(loaded_.refused, std::ranges::greater(), &RefusedChoices::count);
     return std::move(loaded_);
   }
@@ -88,7 +85,7 @@ class FrameLoader {
     if (own && !one_kind) {
       error(space_.gpus_where, "cluster", "not-supported", "GPU counts need a cluster of one kind of node",
             "leave --gpus out, or name one node");
-      return all;
+      return {{}};
     }
     if (!own) return {{}};  // mistakes are reported when it is loaded
     const int per_node = own->cluster->groups.front().node.gpus;
@@ -103,6 +100,7 @@ class FrameLoader {
       const std::string part = gpus < per_node ? std::to_string(gpus) : "null";
       all.push_back({{"cluster.nodes", given(nodes, "--gpus")}, {"cluster.gpus", given(part, "--gpus")}});
     }
+    if (all.empty()) return {{}};  // with what else is wrong
     return all;
   }
 

@@ -5,6 +5,7 @@
 #include <list>
 #include <map>
 #include <numeric>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -56,7 +57,17 @@ class Worker {
 // Why a plan was rejected.
 struct Reason {
   std::string code, path, message, hint;
+  double missed_by = 0;  // of an `assert`
 };
+
+using Refusals = std::map<std::pair<std::string, std::string>, SearchRefusal>;  // by code and path
+
+std::vector<SearchRefusal> by_frequency(Refusals refusals) {
+  std::vector<SearchRefusal> sorted;
+  for (auto& [reason, refusal] : refusals) sorted.push_back(std::move(refusal));
+  std::ranges::stable_sort(sorted, std::ranges::greater(), &SearchRefusal::count);
+  return sorted;
+}
 
 Reason reason_of(const std::vector<Diagnostic>& diagnostics) {
   const Diagnostic* error = first_error(diagnostics);
@@ -101,7 +112,7 @@ class Search {
          .tick = [this](std::size_t done) { return tick(done / 2); }},
         [this](std::size_t thread, std::size_t i) { judge(workers_[thread], plans_.points[i], judged_[i]); });
     for (std::size_t i = 0; i < judged_.size(); ++i) {
-      Judged& plan = judged_[i];
+      const Judged& plan = judged_[i];
       result_.placed += plan.placed ? 1 : 0;
       if (plan.fits())
         fitting_.push_back(i);
@@ -126,20 +137,21 @@ class Search {
         bench.predictor->at_least(bench.scenario, *placed, bench.predictor->prices(bench.scenario, *placed));
   }
 
-  void refuse(std::size_t point, Reason reason) {
-    SearchRefusal& refusal = refusals_[{reason.code, reason.path}];
-    if (refusal.count++ > 0) return;
-    refusal = {.code = std::move(reason.code),
-               .path = std::move(reason.path),
-               .count = 1,
+  void refuse(std::size_t point, const Reason& reason) {
+    SearchRefusal& refusal = refusals_[plans_.points[point].gpus()][{reason.code, reason.path}];
+    if (refusal.count++ > 0 && reason.missed_by >= refusal.missed_by) return;
+    refusal = {.code = reason.code,
+               .path = reason.path,
+               .count = refusal.count,
                .point = point,
-               .message = std::move(reason.message),
-               .hint = std::move(reason.hint)};
+               .message = reason.message,
+               .hint = reason.hint,
+               .missed_by = reason.missed_by};
   }
 
-  void refuse_unfit(std::size_t point, Judged& plan) {
-    if (!plan.placed) return refuse(point, std::move(plan.reason));
-    const bool is_new = !refusals_.contains({"out-of-memory", ""});
+  void refuse_unfit(std::size_t point, const Judged& plan) {
+    if (!plan.placed) return refuse(point, plan.reason);
+    const bool is_new = !refusals_[plans_.points[point].gpus()].contains({"out-of-memory", ""});
     refuse(point, {.code = "out-of-memory",
                    .path = "",
                    .message = is_new ? memory_of(scenario_of(plans_, point)).shortage() : "",
@@ -169,9 +181,9 @@ class Search {
           {.count = round.size(), .threads = options_.threads, .tick = tick_round},
           [&](std::size_t thread, std::size_t i) { simulated[i] = simulate(workers_[thread], round[i]); });
       if (result_.stopped) return;
-      for (Simulated& one : simulated) {
+      for (const Simulated& one : simulated) {
         if (one.missed)
-          refuse(one.plan.point, *std::move(one.missed));
+          refuse(one.plan.point, *one.missed);
         else
           remember(one.plan);
       }
@@ -186,7 +198,10 @@ class Search {
     } else {  // these need a whole report, which takes longer
       const Report report = stagecraft::simulate(bench.scenario);
       const std::vector<Diagnostic> missed = missed_assertions(bench.scenario, report);
-      if (!missed.empty()) simulated.missed = reason_of(missed);
+      if (!missed.empty()) {
+        simulated.missed = reason_of(missed);
+        simulated.missed->missed_by = missed_by(bench.scenario, report);
+      }
       simulated.plan.time = report.iteration_time;
     }
     SC_CHECK(judged_[point].bound <= simulated.plan.time, "the bound is one");
@@ -253,8 +268,27 @@ class Search {
       return std::tuple(plans_.points[plan.point].gpus(), key(plan));
     });
     result_.pareto = std::move(front_);
-    for (auto& [reason, refusal] : refusals_) result_.refusals.push_back(std::move(refusal));
-    std::ranges::stable_sort(result_.refusals, std::ranges::greater(), &SearchRefusal::count);
+    result_.refusals = by_frequency(all_refusals());
+    std::set<int> counts;
+    for (const SearchFrame& frame : plans_.frames) counts.insert(frame.gpus);
+    for (const int gpus : counts)
+      if (!best_.contains(gpus))
+        result_.without_plan.push_back({.gpus = gpus, .refusals = by_frequency(refusals_[gpus])});
+  }
+
+  [[nodiscard]] Refusals all_refusals() const {
+    const auto rank = [](const SearchRefusal& example) {
+      return std::pair(example.missed_by, example.point);
+    };
+    Refusals all;
+    for (const auto& [gpus, refusals] : refusals_)
+      for (const auto& [reason, refusal] : refusals) {
+        SearchRefusal& known = all.try_emplace(reason, refusal).first->second;
+        const std::size_t count = known.point == refusal.point ? refusal.count : known.count + refusal.count;
+        if (rank(refusal) < rank(known)) known = refusal;
+        known.count = count;
+      }
+    return all;
   }
 
   bool tick(std::size_t done) {
@@ -267,7 +301,7 @@ class Search {
   std::vector<Worker> workers_;  // of each thread
   std::vector<Judged> judged_;
   std::vector<std::size_t> fitting_;
-  std::map<std::pair<std::string, std::string>, SearchRefusal> refusals_;
+  std::map<int, Refusals> refusals_;         // by GPUs
   std::map<int, std::vector<double>> best_;  // by GPUs: the `top` shortest times of a sample, ascending
   std::vector<RankedPlan> front_;
   SearchResult result_;

@@ -48,23 +48,32 @@ struct RankedPlan {
   friend bool operator==(const RankedPlan&, const RankedPlan&) = default;
 };
 
-// Why plans were refused: one reason, with the first plan that it met.
+// Why plans were refused: one reason, with the first plan that it met; of a missed `assert` the nearest.
 struct SearchRefusal {
   std::string code;  // code of the diagnostic, "out-of-memory" or "assertion-missed"
   std::string path;
   std::size_t count = 0;
   std::size_t point = 0;
   std::string message, hint;  // texts of that plan
+  double missed_by = 0;       // of an `assert`, as a share of its limit
+};
+
+// A number of GPUs without a plan that is ranked.
+struct GpusWithoutPlan {
+  int gpus = 0;
+  std::vector<SearchRefusal>
+      refusals;  // most frequent first; empty: the degrees of the space do not divide it
 };
 
 struct SearchResult {
-  std::vector<SearchRefusal> refusals;  // most frequent first
-  std::size_t placed = 0;               // number of all plans that were placed
-  std::size_t fitting = 0;              // placed plans that fit
-  std::size_t bounded = 0;              // fitting plans that their bound left out
-  bool stopped = false;                 // by `progress`
-  std::vector<RankedPlan> ranked;       // all that were simulated and are not refused, best first
-  std::vector<RankedPlan> pareto;       // no plan is better in time per sample, peak and GPUs; by GPUs, time
+  std::vector<SearchRefusal> refusals;        // most frequent first
+  std::vector<GpusWithoutPlan> without_plan;  // of the scenarios of the space, ascending
+  std::size_t placed = 0;                     // number of all plans that were placed
+  std::size_t fitting = 0;                    // placed plans that fit
+  std::size_t bounded = 0;                    // fitting plans that their bound left out
+  bool stopped = false;                       // by `progress`
+  std::vector<RankedPlan> ranked;             // all that were simulated and are not refused, best first
+  std::vector<RankedPlan> pareto;  // no plan is better in time per sample, peak and GPUs; by GPUs, time
 };
 
 [[nodiscard]] SearchResult search_plans(const SearchPlans& plans, const SearchOptions& options);

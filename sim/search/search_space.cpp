@@ -235,7 +235,6 @@ std::optional<GpuPrice> parse_gpu_price(std::string_view text) {
 
 std::optional<SearchSpace> load_search_space(const std::filesystem::path& defaults, const YamlNode* section,
                                              const SearchWords& words, Diagnostics& diagnostics) {
-  const ErrorWatch errors(diagnostics);
   SearchSpace space;
   SpaceReader reader(space, diagnostics);
   const auto usual = load_yaml_file(defaults, diagnostics);
@@ -244,7 +243,6 @@ std::optional<SearchSpace> load_search_space(const std::filesystem::path& defaul
   for (SearchAxis& axis : space.axes) axis.usual = true;
   if (section != nullptr) reader.read(section, "search", section->where);
   reader.read(words);
-  if (!errors.clean()) return std::nullopt;
   return space;
 }
 

@@ -67,7 +67,7 @@ struct SearchWords {
 };
 
 // `defaults` is the file of the default space, `section` the scenario's `search`, which may be null. Reports
-// all that is wrong.
+// all that is wrong, and leaves it out of the space.
 [[nodiscard]] std::optional<SearchSpace> load_search_space(const std::filesystem::path& defaults,
                                                            const YamlNode* section, const SearchWords& words,
                                                            Diagnostics& diagnostics);

@@ -1,18 +1,14 @@
 #include "sim/study/base_facts.hpp"
 
 #include <algorithm>
-#include <cstddef>
 #include <iterator>
 #include <span>
 #include <utility>
 
 #include "base/text.hpp"
-#include "sim/scenario/scenario_tree.hpp"
 
 namespace stagecraft {
 namespace {
-
-constexpr std::size_t kMostTried = 100;  // values of an axis
 
 // Adds every key with a value, by its dotted path; existing entries stay.
 void flatten(const YamlNode& node, const std::string& path, Facts& facts) {
@@ -34,11 +30,12 @@ std::optional<Facts> resolved_facts(const ScenarioTree& base, std::span<const As
   return facts;
 }
 
+}  // namespace
+
 std::size_t value_count(const SweepAxis& axis) {
   return axis.range ? 2 : axis.choices.size();
 }
 
-// The `index`-th of value_count(): the ends of a range that a sample draws from.
 std::vector<Assignment> value_of(const SweepAxis& axis, std::size_t index) {
   std::vector<Assignment> assignments;
   for (std::size_t slot = 0; slot < axis.paths.size(); ++slot) {
@@ -48,8 +45,6 @@ std::vector<Assignment> value_of(const SweepAxis& axis, std::size_t index) {
   }
   return assignments;
 }
-
-}  // namespace
 
 Fact fact_of(const YamlNode& node) {
   if (node.kind == YamlNode::Kind::kSequence && node.items.size() == 1) return fact_of(node.items.front());

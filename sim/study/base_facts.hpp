@@ -2,6 +2,7 @@
 // ones.
 #pragma once
 
+#include <cstddef>
 #include <map>
 #include <optional>
 #include <string>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "sim/scenario/library.hpp"
+#include "sim/scenario/scenario_tree.hpp"
 #include "sim/study/constraint.hpp"
 #include "sim/study/sweep_spec.hpp"
 
@@ -21,6 +23,11 @@ inline constexpr std::string_view kGpusFact = "gpus";
 // A mapping with a name (a schedule, say) is its name, and a list of one value is that value: so is a cost that
 // all abstract stages share, once it is resolved.
 [[nodiscard]] Fact fact_of(const YamlNode& node);
+
+inline constexpr std::size_t kMostTried = 100;  // values of an axis
+// Values of an axis: those that are listed, or the two ends of a range that a sample draws from.
+[[nodiscard]] std::size_t value_count(const SweepAxis& axis);
+[[nodiscard]] std::vector<Assignment> value_of(const SweepAxis& axis, std::size_t index);
 
 class BaseFacts {
  public:

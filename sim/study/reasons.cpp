@@ -126,6 +126,16 @@ std::vector<Diagnostic> missed_assertions(const Scenario& scenario, const Report
   return missed;
 }
 
+double missed_by(const Scenario& scenario, const Report& report) {
+  for (const Assertion& assertion : scenario.assertions) {
+    const double value = metric_of(report, assertion.metric).value;
+    if (holds(value, assertion)) continue;
+    const double distance = std::abs(value - assertion.limit);
+    return assertion.limit == 0 ? distance : distance / std::abs(assertion.limit);
+  }
+  return 0;
+}
+
 std::vector<Diagnostic> reasons_against(const Scenario& scenario, const Report& report, bool must_fit) {
   std::vector<Diagnostic> reasons = missed_assertions(scenario, report);
   if (must_fit && report.memory.verdict() == Verdict::kOutOfMemory)

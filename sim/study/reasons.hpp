@@ -17,6 +17,9 @@ namespace stagecraft {
 // printed figure misses the limit as well: "17.007 s is not <= 17.004 s".
 [[nodiscard]] std::vector<Diagnostic> missed_assertions(const Scenario& scenario, const Report& report);
 
+// By how much the first missed `assert` misses, as a share of its limit; 0 where none does.
+[[nodiscard]] double missed_by(const Scenario& scenario, const Report& report);
+
 // All reasons, as errors: the heaviest stage does not fit (code out-of-memory; where it `must_fit`), asserts
 // are missed, a node died in the iteration (never-ends). Empty where there is none.
 [[nodiscard]] std::vector<Diagnostic> reasons_against(const Scenario& scenario, const Report& report,

@@ -14,6 +14,7 @@
 #include "sim/scenario/load_software.hpp"
 #include "sim/simulate.hpp"
 #include "sim/study/reasons.hpp"
+#include "sim/study/sweep_mistakes.hpp"
 
 namespace stagecraft {
 namespace {
@@ -92,6 +93,7 @@ std::optional<Sweep> prepare_sweep(const std::filesystem::path& file, std::span<
                                    const RowOptions& options, Library& library, Diagnostics& diagnostics) {
   std::optional<SweepSpec> spec = load_sweep(file, overrides, library, diagnostics);
   if (!spec) return std::nullopt;
+  report_shared_mistakes(*spec, library, diagnostics);
   std::optional<SweepPoints> points = SweepPoints::of(*spec, library, diagnostics);
   if (!points) return std::nullopt;
   std::string hash = hash_of_rows(*spec, *points, options, library);

@@ -256,6 +256,7 @@ TEST(MegatronImport, ReadsTheWidthOfTheMoments) {
       import_text(job(aware + "--exp-avg-dtype fp8 --exp-avg-sq-dtype fp8")).at("training.moment_dtype"),
       "fp8");
   EXPECT_EQ(both.at("training.master_remainders"), "absent");  // the default beside narrow moments
+  EXPECT_THAT(both.fragment->ignored, Not(Contains(HasSubstr("--use-precision-aware-optimizer"))));
   const Import wide = import_text(job(aware + "--exp-avg-dtype fp32 --exp-avg-sq-dtype fp32"));
   EXPECT_EQ(wide.at("training.moment_dtype"), "absent");
   EXPECT_EQ(wide.at("training.master_remainders"), "true");

@@ -94,14 +94,28 @@ TEST(NvidiaSmi, UnlikePairsAreLeftToTheUser) {
   const Import import = import_of("GPU0 GPU1 GPU2\nGPU0 X NV4 SYS\nGPU1 NV4 X SYS\nGPU2 SYS SYS X\n");
   EXPECT_THAT(import.messages, ElementsAre(HasSubstr("do not join every GPU")));
   EXPECT_EQ(import.at("cluster.node.nvlink"), "absent");
-  // The example is of the device: 18 links of 50 GB/s; of H100 where nobody names one.
+  // The example is of the device: 18 links of 50 GB/s; open where nobody names one.
   const auto example = [](const std::string& device) {
     const Import unlike = import_of("GPU0 GPU1 GPU2\nGPU0 X NV4 SYS\nGPU1 NV4 X SYS\nGPU2 SYS SYS X\n",
                                     {.device = device, .link = {}});
     return unlike.fragment ? unlike.fragment->missing : std::vector<std::string>{};
   };
   EXPECT_THAT(example("B200-SXM-180GB"), testing::Contains(HasSubstr("nvlink: 900 GB/s")));
-  EXPECT_THAT(import.fragment->missing, testing::Contains(HasSubstr("nvlink: 450 GB/s")));
+  EXPECT_THAT(import.fragment->missing, testing::Contains(HasSubstr("nvlink: …")));
+}
+
+// What the device has is no question.
+TEST(NvidiaSmi, OffersThePcieRateOfTheDeviceAndNoneOfAnother) {
+  const auto offered = [](const std::optional<std::string>& device) {
+    const Import import = import_of("GPU0 GPU1\nGPU0 X NV12\nGPU1 NV12 X\n", {.device = device, .link = {}});
+    return import.fragment ? import.fragment->missing : std::vector<std::string>{};
+  };
+  using testing::StartsWith;
+  EXPECT_THAT(offered("A100-SXM4-80GB"), Contains(StartsWith("pcie: 31.5 GB/s ")));
+  EXPECT_THAT(offered("H100-SXM5-80GB"), Contains(StartsWith("pcie: 63 GB/s ")));
+  EXPECT_THAT(offered("V100-SXM2-32GB"), Contains(StartsWith("pcie: 15.75 GB/s ")));
+  EXPECT_THAT(offered(std::nullopt), Contains(StartsWith("pcie: … ")));
+  EXPECT_THAT(offered(std::nullopt), Contains(StartsWith("device: … ")));
 }
 
 TEST(NvidiaSmi, BrokenMatricesAreRefused) {

@@ -686,6 +686,14 @@ class Answers(Case):
         for values in ("4,0,8", "0"):
             self.assertNotIn(said, stagecraft("compare", PIPELINE, "--vary", f"parallelism.pipeline={values}").stdout)
 
+    def test_a_variant_that_cannot_run_says_all_reasons_with_their_places(self):
+        words = ["--vary", "schedule=1f1b,2f2b", "--set", "foo.bar=2", "--set", "training.global_batch_size=x"]
+        said = " ".join(stagecraft("compare", PIPELINE, *words).stdout.split())
+        wrong = said[said.index("2f2b cannot run: "):]
+        for reason in ("--set foo.bar=2: foo: is not a known key", "--set training.global_batch_size=x: training.global_batch_size: 'x'",
+                       "--vary schedule=2f2b: schedule: '2f2b' is not a known schedule (did you mean '1f1b'?)"):
+            self.assertIn(reason, wrong)
+
     def test_variants_on_unlike_numbers_of_gpus_are_compared_by_each(self):
         stages = "parallelism.pipeline=2,4"
         ran = stagecraft("compare", PIPELINE, "--vary", stages)
@@ -755,6 +763,18 @@ class Answers(Case):
         wrong = stagecraft("compare", "-", "--vary", "schedule=gpipe,zb-h1", text_in="stagecraft: 1\nmodel: [1, 2\n")
         self.assertEqual(WRONG_INPUT, wrong.returncode)
         self.assertIn("this '[' is never closed", wrong.stdout)
+
+    def test_an_imported_order_says_that_it_is_for_people(self):
+        text = stagecraft("schedule", "import", "tests/data/schedules/csv/made_1f1b_p2_m3_compute_only.csv").stdout
+        self.assertEqual(["# 2 ranks, 2 stages, 3 micro-batches, the order of 1f1b",
+                          "# for people: check, show and `schedule: {file: …}` read the CSV itself"], text.splitlines()[:2])
+
+    def test_options_of_a_schedule_are_judged_at_once(self):
+        ran = stagecraft("schedule", "show", "--schedule", "1f1bb", "--stages", "0", "--micro-batches", "-3", "--forward", "1",
+                         "--p2p", "foo")
+        self.assertEqual(WRONG_INPUT, ran.returncode)
+        said = [line.split(": ")[2] for line in ran.stderr.splitlines() if line.startswith("stagecraft: error: ")]
+        self.assertEqual(["--schedule", "--stages", "--micro-batches", "--forward", "--p2p"], said)
 
     def test_parts_of_schedule_refuse_options_that_they_do_not_take(self):
         order, sizes = ["--schedule", "1f1b"], ["--stages", "4", "--micro-batches", "8"]
@@ -1527,6 +1547,9 @@ class Answers(Case):
         for kind in ("models", "nodes", "fabrics", "software"):
             self.assertEqual(sorted(file.stem for file in (SOURCE / "scenarios" / kind).glob("*.yaml")), installed[kind])
         self.assertIn("goodput/oobleck", installed["scenarios"])
+        self.assertIn("search/turing-530b-5040xA100", installed["scenarios"])
+        self.assertNotIn("search/space", installed["scenarios"])
+        self.assertIn("/search/turing-530b-5040xA100.yaml:", stagecraft("check", "search/turing-530b-5040xA100").stderr)
         text = stagecraft("doctor").stdout
         for name in installed["models"] + installed["nodes"] + [profile["name"] for profile in installed["profiles"]]:
             self.assertIn(name, text)

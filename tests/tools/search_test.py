@@ -205,6 +205,30 @@ class Search(unittest.TestCase):
         table = text.split("best plan of each number of GPUs\n")[1].splitlines()
         self.assertEqual(["GPUs", "2", "4", "8"], [line.split()[0] for line in table[:4]])
 
+    def test_the_best_plans_of_several_numbers_of_gpus_are_listed_too(self):
+        words = ["--gpus", "2..8", "--fix", "schedule", "--top", "3"]
+        answer, text = self.document(*words), self.run_it("search", self.file, *words).stdout
+        ranked = text[text.index("#  GPUs"):text.index("best plan of each")].splitlines()
+        self.assertEqual([[str(i + 1), str(plan["gpus"])] for i, plan in enumerate(answer["ranked"])],
+                         [line.split()[:2] for line in ranked[1:4]])
+        front = text[text.index("time against memory and GPUs: nobody is better in all"):].splitlines()
+        self.assertEqual({str(plan["gpus"]) for plan in answer["pareto"]}, {line.split()[0] for line in front[2:] if line[0:4].strip()})
+
+    # 16 samples over 3 GPUs, whose only degrees are 1 and 3.
+    def test_numbers_of_gpus_without_a_plan_are_named_with_the_reasons(self):
+        words = ["--gpus", "4,3", "--fix", "schedule"]
+        *ranked, without = self.document(*words)["scaling"]
+        self.assertEqual([4], [plan["gpus"] for plan in ranked])
+        self.assertEqual((3, None), (without["gpus"], without["plan"]))
+        self.assertIn("training.global_batch_size", [reason["path"] for reason in without["rejected"]])
+        text = " ".join(self.run_it("search", self.file, *words).stdout.split())
+        self.assertRegex(text, r"no plan of 3 GPUs: .*\d do not divide \(training\.global_batch_size\).*; "
+                         r"--set search\.batch=at-most takes the largest batch")
+        alone = self.run_it("search", self.file, "--gpus", "3", "--fix", "schedule", code=NO).stdout
+        self.assertIn("--set search.batch=at-most takes the largest batch", alone)
+        self.assertNotIn("no plan ", alone)
+        self.run_it("search", self.file, "--gpus", "3", "--fix", "schedule", "--set", "search.batch=at-most")
+
     def test_plans_that_leave_little_room_are_marked(self):
         for hidden, verdicts in ((1024, {"fits"}), (12288, {"fits", "tight"})):
             words = ["--set", f"model.hidden={hidden}", "--vary", "parallelism.tensor=1,2", "--fix", "schedule", "--top", "6"]
@@ -243,7 +267,19 @@ class Search(unittest.TestCase):
         self.run_it("run", best)
         none = self.run_it("search", self.file, "--set", "assert={iteration_time: '< 1 us'}", code=NO).stdout
         self.assertIn(" miss what the scenario promises (assert.iteration_time)", none)
+        fit, simulated = re.search(r": (\d+) fit, (\d+) simulated", none).groups()
+        self.assertEqual(fit, simulated)
+        near = max(plan["mfu"] for plan in self.document("--exhaustive", "--top", 1000)["ranked"])
+        none = " ".join(self.run_it("search", self.file, "--set", "assert.mfu=>= 0.9", code=NO).stdout.split())
+        self.assertAlmostEqual(near, float(re.search(r"the nearest: ([\d.]+) is not >= 0\.9", none)[1]), places=3)
         self.assertIn("none of those that fit keeps what `assert` promises", none)
+
+    def test_all_that_is_wrong_with_the_options_is_said_at_once(self):
+        done = self.run_it("search", self.file, "--fix", "schedul", "--vary", "nope=1", "--gpus", "12", "--top", "0", "--price", "5",
+                           code=WRONG_INPUT)
+        for said in ("--top: 0 is not between", "--fix schedul: error: ", "--vary nope=1: error: nope: is not a known key",
+                     "--gpus 12: error: ", "--price 5: error: ", "\n5 errors, "):
+            self.assertIn(said, done.stderr)
 
     def test_values_keep_their_types(self):
         answer = self.document("--vary", "training.global_batch_size=16,32", "--vary", "overlap.shared_experts=true,false",
@@ -386,7 +422,7 @@ training: {global_batch_size: 16}
 search: {fix: [schedule]}
 """)
         text = self.run_it("search", self.file, "--gpus", "8,16,32", "--price", "2 USD/h").stdout
-        head, *rows = [line.split() for line in text[text.index("GPUs  tp"):].splitlines()[:4]]
+        head, *rows = [line.split() for line in text[text.index("\nGPUs  tp"):].strip().splitlines()[:4]]
         self.assertEqual(["iteration", "samples/s", "memory", "USD/Mtok"], head[-4:])
         self.assertEqual([["27.0", "ms", "592.6"], ["15.0", "ms", "1067"], ["11.0", "ms", "1455"]], [row[4:7] for row in rows])
         self.assertEqual(["–"] * 3, [row[-1] for row in rows])

@@ -84,16 +84,22 @@ class Splits(Case):
         self.assertEqual(WRONG_INPUT, ran.returncode)
         self.assertIn("sweep.yaml:5:3: error: vary.parallelism.tensr: is not a known key", ran.stderr)
         self.assertIn("did you mean 'tensor'?", ran.stderr)
+        self.assertEqual("", ran.stdout)
+        # At once with those of `where`.
+        self.sweep.write_text(head + "  parallelism.tensr: [1, 2]\nwhere: nonsense < 3\n")
+        ran = run("sweep", self.sweep)
+        self.assertIn("sweep.yaml:4:3: error: vary.parallelism.tensr: is not a known key of any point", ran.stderr)
+        self.assertIn("sweep.yaml:5:8: error: where: 'nonsense' is neither varied nor a key of the base", ran.stderr)
         # So is one of the base or of --set.
         self.sweep.write_text(head + "  model.forward: [1 ms, 2 ms]\n")
         ran = run("sweep", self.sweep, "--set", "schedul=gpipe")
         self.assertEqual(WRONG_INPUT, ran.returncode)
-        self.assertIn("pipeline-4x8.yaml: error: schedul: is not a known key of any point", ran.stderr)
+        self.assertIn("--set schedul=gpipe: error: schedul: is not a known key of any point", ran.stderr)
         # Nor is a value of them that cannot be read an answer of its points; one that varies is.
         for wrong in ("training.global_batch_size=few", "training.micro_batch_size=1.5"):
             ran = run("sweep", self.sweep, "--set", wrong)
             self.assertEqual(WRONG_INPUT, ran.returncode, wrong)
-            self.assertIn(f"error: {wrong.split('=')[0]}: ", ran.stderr)
+            self.assertIn(f"--set {wrong}: error: {wrong.split('=')[0]}: ", ran.stderr)
             self.assertIn("is not a whole number, in every point", ran.stderr)
         self.sweep.write_text(head + "  training.global_batch_size: [few, many]\n")
         self.assertEqual(1, run("sweep", self.sweep).returncode)

@@ -8,6 +8,7 @@
 #include "base/text.hpp"
 #include "sim/report/schedule_view.hpp"
 #include "sim/schedule/unrolled.hpp"
+#include "tools/command_line/option_checks.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/commands/schedule_lab.hpp"
 
@@ -48,6 +49,10 @@ void print_forms(const ScheduleKind& kind, Session& session) {
       kind.peak_form, kind.citation);
 }
 
+int picture_width(const Arguments& arguments) {
+  return arguments.integer("width", 120, 20, 100'000);
+}
+
 int draw(const Schedule& schedule, bool recomputes, const Arguments& arguments, Session& session) {
   const ScheduleCosts costs = schedule_costs(arguments, recomputes);
   check_pairs(schedule, costs);
@@ -61,8 +66,8 @@ int draw(const Schedule& schedule, bool recomputes, const Arguments& arguments, 
   if (arguments.has("json")) {
     session.out << render_schedule_json(view) << '\n';
   } else {
-    session.out << render_schedule_text(view, {.width = arguments.integer("width", 120, 20, 100'000),
-                                               .color = wants_color(arguments, session)});
+    session.out << render_schedule_text(
+        view, {.width = picture_width(arguments), .color = wants_color(arguments, session)});
   }
   return kDone;
 }
@@ -72,8 +77,13 @@ int draw(const Schedule& schedule, bool recomputes, const Arguments& arguments, 
 int schedule_show(const Words& words, const Arguments& arguments, Session& session) {
   refuse_without_effect(arguments, "show", kOfShow, kExample);
   if (words.empty()) {
+    OptionChecks checks;
+    const auto schedule = checks.read([&] { return named_schedule(arguments); });
+    (void)checks.read([&] { return message_way(arguments); });
+    (void)checks.read([&] { return picture_width(arguments); });
+    checks.done();
     const ScheduleKind& kind = schedule_kind(arguments);
-    const int done = draw(named_schedule(arguments), kind.recomputes, arguments, session);
+    const int done = draw(*schedule, kind.recomputes, arguments, session);
     if (arguments.has("verbose") && !arguments.has("json")) print_forms(kind, session);
     return done;
   }

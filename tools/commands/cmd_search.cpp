@@ -15,6 +15,7 @@
 #include "tools/command_line/document_origin.hpp"
 #include "tools/command_line/files.hpp"
 #include "tools/command_line/interrupt.hpp"
+#include "tools/command_line/option_checks.hpp"
 #include "tools/command_line/progress.hpp"
 #include "tools/command_line/scenarios.hpp"
 #include "tools/command_line/vary_option.hpp"
@@ -45,20 +46,23 @@ std::vector<VariedPath> searched_paths(const SearchSpace& space) {
   return paths;
 }
 
-SearchOptions search_options(const Arguments& arguments) {
+SearchOptions search_options(const Arguments& arguments, OptionChecks& checks) {
   SearchOptions options;
-  options.top = static_cast<std::size_t>(arguments.integer("top", 10, 1, kMostListed));
-  options.threads = jobs_of(arguments, all_cores());
+  const auto top = checks.read([&] { return arguments.integer("top", 10, 1, kMostListed); });
+  options.top = static_cast<std::size_t>(top.value_or(1));
+  options.threads = checks.read([&] { return jobs_of(arguments, all_cores()); }).value_or(1);
   options.exhaustive = arguments.has("exhaustive");
   return options;
 }
 
-SearchWords search_words(const Arguments& arguments) {
+SearchWords search_words(const Arguments& arguments, OptionChecks& checks) {
   SearchWords words{.vary = arguments.all("vary"),
                     .fix = arguments.all("fix"),
                     .gpus = arguments.text("gpus"),
                     .price = arguments.text("price")};
-  for (const std::string& varied : words.vary) refuse_tied_keys(varied);
+  std::erase_if(words.vary, [&](const std::string& varied) {
+    return !checks.read([&] { return refuse_tied_keys(varied), true; });
+  });
   return words;
 }
 
@@ -86,11 +90,11 @@ class FileSearch {
         arguments_(arguments),
         session_(session),
         library_(library),
-        options_(search_options(arguments)),
-        words_(search_words(arguments)) {}
+        options_(search_options(arguments, checks_)),
+        words_(search_words(arguments, checks_)) {}
 
   int run() {
-    Diagnostics diagnostics;
+    Diagnostics diagnostics = checks_.mistakes();
     const std::string refused = not_simulated(file_, arguments_.words());
     try {
       const int code = search(diagnostics);
@@ -118,10 +122,10 @@ class FileSearch {
     auto space = load_search_space(session_.data.root / kSpaceFile, section ? &*section : nullptr, words_,
                                    diagnostics);
     if (space) keep_to_stages(*tree, library_, *space, diagnostics);
-    if (!space || diagnostics.has_errors()) return kWrongInput;
-    print_warnings(overruled_settings(arguments_, searched_paths(*space)), arguments_, session_);
+    if (!space) return kWrongInput;
     auto plans = enumerate_plans(*tree, *space, library_, diagnostics);
     if (!plans) return kWrongInput;
+    print_warnings(overruled_settings(arguments_, searched_paths(*space)), arguments_, session_);
     if (std::ranges::any_of(plans->frames.front().scenario.faults,
                             [](const FaultSpec& fault) { return fault.kind == FaultKind::kDeadNode; })) {
       diagnostics.error({.code = "contradiction",
@@ -193,6 +197,7 @@ class FileSearch {
   const Arguments& arguments_;
   Session& session_;
   Library& library_;
+  OptionChecks checks_ = {};
   SearchOptions options_;
   SearchWords words_;
   std::optional<Scenario> own_{};              // of --json: as it is without a search, where it loads

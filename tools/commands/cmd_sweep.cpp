@@ -21,7 +21,6 @@
 #include "tools/command_line/vary_option.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/commands/sweep_engine.hpp"
-#include "tools/commands/sweep_mistakes.hpp"
 #include "tools/commands/sweep_outputs.hpp"
 
 namespace stagecraft {
@@ -215,14 +214,7 @@ class SweepCommand {
     outputs_->print_table();
     if (!arguments_.has("quiet")) session_.err << summary();
     if (outputs_->bugs() > 0) return kOurBug;
-    return outputs_->feasible() > 0 || points_.empty() ? kDone : none_feasible();
-  }
-
-  int none_feasible() {
-    const std::vector<Diagnostic> mistakes =
-        mistakes_of(sweep_.spec, outputs_->first_refused(), outputs_->unknown_keys() == outputs_->rows());
-    print_diagnostics(mistakes, arguments_, session_, kNothingSimulated);
-    return mistakes.empty() ? kAnswerIsNo : kWrongInput;
+    return outputs_->feasible() > 0 || points_.empty() ? kDone : kAnswerIsNo;
   }
 
   int interrupted() {
@@ -243,8 +235,8 @@ class SweepCommand {
         fmt::format("{}: {} feasible, {} not", counted_thousands(static_cast<std::int64_t>(rows), "point"),
                     spoken(feasible), spoken(rows - feasible));
     if (cache_.reused() > 0) text += fmt::format(", {} the same as others", spoken(cache_.reused()));
-    return text + fmt::format("; {:.3g} s, {:.3g}/s\n", seconds,
-                              static_cast<double>(rows - finished_) / std::max(seconds, 1e-9));
+    return text + fmt::format("; {} s, {}/s\n", four_digits(seconds),
+                              four_digits(static_cast<double>(rows - finished_) / std::max(seconds, 1e-9)));
   }
 
   const Arguments& arguments_;

@@ -118,6 +118,7 @@ int schedule_import(const Words& words, const Arguments& arguments, Session& ses
   const std::string same = known_as(file->schedule);
   session.out << fmt::format("# {}{}\n", sizes_of(file->schedule),
                              same.empty() ? "" : ", the order of " + same);
+  session.out << "# for people: check, show and `schedule: {file: …}` read the CSV itself\n";
   for (std::size_t rank = 0; rank < file->schedule.ranks.size(); ++rank)
     session.out << fmt::format("{}: {}\n", rank, print_actions(file->schedule.ranks[rank]));
   return kDone;

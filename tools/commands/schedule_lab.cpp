@@ -8,6 +8,7 @@
 #include "base/text.hpp"
 #include "sim/schedule/calls.hpp"
 #include "tools/command_line/files.hpp"
+#include "tools/command_line/option_checks.hpp"
 #include "tools/command_line/scenarios.hpp"
 
 namespace stagecraft {
@@ -39,10 +40,16 @@ const ScheduleKind& schedule_kind(const Arguments& arguments) {
 
 PipelineShape pipeline_shape(const Arguments& arguments, int default_chunks) {
   constexpr int kMost = 1'000'000;
-  return {.ranks = arguments.integer("stages", {}, 1, 65'536),
-          .micro_batches = arguments.integer("micro-batches", {}, 1, kMost),
-          .chunks = arguments.integer("chunks", default_chunks, 1, 1'024),
-          .group = arguments.integer("micro-batch-group", 0, 0, kMost)};
+  OptionChecks checks;
+  const auto number = [&](const char* option, std::optional<int> fallback, int min, int max) {
+    return checks.read([&] { return arguments.integer(option, fallback, min, max); }).value_or(min);
+  };
+  const PipelineShape shape{.ranks = number("stages", {}, 1, 65'536),
+                            .micro_batches = number("micro-batches", {}, 1, kMost),
+                            .chunks = number("chunks", default_chunks, 1, 1'024),
+                            .group = number("micro-batch-group", 0, 0, kMost)};
+  checks.done();
+  return shape;
 }
 
 void refuse_more_passes(std::int64_t most, std::int64_t passes) {
@@ -57,13 +64,17 @@ void refuse_large(const PipelineShape& shape) {
 
 ScheduleCosts schedule_costs(const Arguments& arguments, bool recomputes) {
   // The longest order that is drawn has 2^24 passes, whose nanoseconds have to be counted.
-  const auto nanoseconds = [&](const char* option, Duration fallback) {
+  OptionChecks checks;
+  const auto read = [&](const char* option, Duration fallback) {
     constexpr Duration kMost = 60s;
     const Duration time = arguments.duration(option, fallback);
     if (arguments.has(option) && time > kMost)
       throw UsageError(fmt::format("--{}: {} is more than {}", option, human(time), human(kMost)),
                        "what counts are the lengths of passes against each other");
     return time.count();
+  };
+  const auto nanoseconds = [&](const char* option, Duration fallback) {
+    return checks.read([&] { return read(option, fallback); }).value_or(0);
   };
   StageCosts stage{.forward = nanoseconds("forward", 1s),
                    .input_gradient = nanoseconds("input-gradient", 1s),
@@ -72,6 +83,7 @@ ScheduleCosts schedule_costs(const Arguments& arguments, bool recomputes) {
   (recomputes ? stage.recompute : stage.input_gradient) += again;
   ScheduleCosts costs{.stages = {stage}, .message = nanoseconds("message", 0s)};
   if (arguments.has("fused")) costs.pair = nanoseconds("fused", {});
+  checks.done();
   return costs;
 }
 
@@ -92,23 +104,33 @@ void check_pairs(const Schedule& schedule, const ScheduleCosts& costs) {
 }
 
 Schedule named_schedule(const Arguments& arguments) {
-  const ScheduleKind& kind = schedule_kind(arguments);
-  const PipelineShape shape = pipeline_shape(arguments, default_chunks(kind));
-  refuse_large(shape);
-  if (const std::optional<ScheduleProblem> problem = kind.constraint(shape))
+  OptionChecks checks;
+  const auto named = checks.read([&] { return &schedule_kind(arguments); });
+  const auto shape =
+      checks.read([&] { return pipeline_shape(arguments, named ? default_chunks(**named) : 1); });
+  const auto costs = checks.read([&] { return schedule_costs(arguments, named && (*named)->recomputes); });
+  checks.done();
+  const ScheduleKind& kind = **named;
+  refuse_large(*shape);
+  if (const std::optional<ScheduleProblem> problem = kind.constraint(*shape))
     throw UsageError(fmt::format("{}: {}", kind.name, problem->message), problem->hint);
-  return generate(kind, shape, schedule_costs(arguments, kind.recomputes));
+  return generate(kind, *shape, *costs);
 }
 
 std::vector<std::string> message_ways() {
   return {"overlapped", "batched", "blocking"};
 }
 
-Play timed(const Schedule& drawn, const ScheduleCosts& costs, const Arguments& arguments) {
-  const std::string way = arguments.text("p2p").value_or("overlapped");
+std::string message_way(const Arguments& arguments) {
+  std::string way = arguments.text("p2p").value_or("overlapped");
   const std::vector<std::string> ways = message_ways();
   if (std::find(ways.begin(), ways.end(), way) == ways.end())
     throw UsageError(fmt::format("--p2p: '{}' is no way to send", way), suggest(way, ways));
+  return way;
+}
+
+Play timed(const Schedule& drawn, const ScheduleCosts& costs, const Arguments& arguments) {
+  const std::string way = message_way(arguments);
   if (way == "overlapped") return play(drawn, costs);
   const CallStyle style = way == "batched" ? CallStyle::kBatched : CallStyle::kOneByOne;
   const std::optional<ScheduleProblem> unknown = refuse_calls(drawn, style);

@@ -17,7 +17,7 @@ namespace stagecraft {
 
 [[nodiscard]] std::vector<std::string> schedule_names();
 
-// Each throws UsageError when the command line is wrong.
+// Each throws UsageError when the command line is wrong, or ScenarioError where several options are.
 [[nodiscard]] const ScheduleKind& schedule_kind(const Arguments& arguments);
 [[nodiscard]] PipelineShape pipeline_shape(const Arguments& arguments, int default_chunks);
 void refuse_more_passes(std::int64_t most, std::int64_t passes);
@@ -34,6 +34,8 @@ void check_pairs(const Schedule& schedule, const ScheduleCosts& costs);
 // Plays `drawn`, which must drain, with messages as --p2p says.
 [[nodiscard]] Play timed(const Schedule& drawn, const ScheduleCosts& costs, const Arguments& arguments);
 [[nodiscard]] std::vector<std::string> message_ways();
+// What --p2p says.
+[[nodiscard]] std::string message_way(const Arguments& arguments);
 
 // The order of a file in PyTorch's form. Wrong: reports where, nullopt.
 [[nodiscard]] std::optional<OrderFile> read_order_file(const std::string& file, Diagnostics& diagnostics);

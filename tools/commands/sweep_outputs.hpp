@@ -40,10 +40,6 @@ class RowOutputs {
   [[nodiscard]] std::size_t rows() const { return rows_; }
   [[nodiscard]] std::size_t feasible() const { return feasible_; }
   [[nodiscard]] std::size_t bugs() const { return bugs_; }
-  // Rows that were refused for a key that no scenario has.
-  [[nodiscard]] std::size_t unknown_keys() const { return unknown_keys_; }
-  // The first row that is not feasible; empty where all are.
-  [[nodiscard]] const std::string& first_refused() const { return first_refused_; }
 
  private:
   Session& session_;
@@ -51,8 +47,7 @@ class RowOutputs {
   std::vector<std::unique_ptr<RowSink>> documents_;  // what wants to understand rows
   SweepTable* table_ = nullptr;
   std::optional<DatabaseRequest> database_;
-  std::size_t rows_ = 0, feasible_ = 0, bugs_ = 0, unknown_keys_ = 0;
-  std::string first_refused_;
+  std::size_t rows_ = 0, feasible_ = 0, bugs_ = 0;
 };
 
 }  // namespace stagecraft

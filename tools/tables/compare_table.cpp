@@ -26,10 +26,19 @@ std::string words_of(const Diagnostic& error) {
   return one_line(error) + (error.hint.empty() ? "" : " (" + error.hint + ")");
 }
 
-std::string reason_of(const Outcome& outcome) {
-  const Diagnostic* error = first_error(outcome.diagnostics);
-  SC_CHECK(error != nullptr, "what cannot run has a reason");
-  return words_of(*error);
+// Empty where it is only the file that the variant is named by.
+std::string place_words(const SourceLocation& where, const std::string& file) {
+  if (where.line > 0) return fmt::format("{}:{}:{}: ", where.file, where.line, where.column);
+  return where.file.empty() || where.file == file ? "" : where.file + ": ";
+}
+
+// All errors, each with its place.
+std::string errors_of(const Outcome& outcome, const std::string& file) {
+  std::vector<std::string> words;
+  for (const Diagnostic& said : outcome.diagnostics)
+    if (said.severity == Severity::kError) words.push_back(place_words(said.where, file) + words_of(said));
+  SC_CHECK(!words.empty(), "what cannot run has a reason");
+  return join(words, "; ");
 }
 
 std::string missed_words(const Outcome& outcome) {
@@ -340,7 +349,7 @@ std::vector<std::string> reasons_of(const Comparison& comparison) {
     if (outcome.report)
       reasons.push_back(outcome.missed.empty() ? "" : name + " misses " + missed_words(outcome));
     else
-      reasons.push_back(name + " cannot run: " + reason_of(outcome));
+      reasons.push_back(name + " cannot run: " + errors_of(outcome, comparison.variants[i].file));
   }
   return reasons;
 }

@@ -125,7 +125,11 @@ std::string provenance_table(const HardwareProfile& profile) {
     table.row({std::string(kProvenanceNames[i]), std::to_string(constants[i]), std::to_string(rows[i]),
                std::to_string(collectives[i])});
   }
-  return table.str(2);
+  std::string text = table.str(2);
+  if (const auto& fp8 = profile.gemm.fp8_table)
+    text += fmt::format("  GEMM rows are {} of 16 bit, above, and {} of fp8\n",
+                        profile.gemm.table.rows.size(), fp8->rows.size());
+  return text;
 }
 
 }  // namespace
@@ -138,7 +142,9 @@ std::string summary_text(const HardwareProfile& profile) {
   out += provenance_table(profile) + "\n";
   const FitErrors errors = formula_errors(profile.gemm);
   out += fmt::format("  GEMM rows against the tile model: {}\n", errors.summary());
-  out += fmt::format("  off the rows: {}\n  farthest from the tile model:\n", profile.gemm.correction_source);
+  out += fmt::format("  off the rows, with measured times that are mostly launch and make no row: {}\n",
+                     profile.gemm.correction_source);
+  out += "  farthest from the tile model:\n";
   TextTable table({Align::kRight, Align::kLeft});
   for (const RowError& row : errors.worst(5)) table.row({fmt::format("{:+.1f} %", 100 * row.error), row.row});
   return out + table.str(4);

@@ -28,7 +28,7 @@ class SearchJson {
     json_.field("fitting", result.fitting).field("bounded", result.bounded);
     json_.field("simulated", result.ranked.size()).field("exhaustive", answer_.exhaustive);
     write_space();
-    write_refusals();
+    write_refusals(result.refusals);
     write_refused_values();
     write_left_aside();
     json_.field("kept", answer_.space.kept);
@@ -36,7 +36,7 @@ class SearchJson {
     write_unused();
     write_plans("ranked", first_plans(result.ranked, answer_.top));
     write_plans("pareto", result.pareto);
-    write_plans("scaling", best_by_gpus(answer_.plans, answer_.result.ranked));
+    write_scaling();
     json_.end_object();
     return json_.str();
   }
@@ -58,9 +58,9 @@ class SearchJson {
     json_.end_object();
   }
 
-  void write_refusals() {
+  void write_refusals(const std::vector<SearchRefusal>& refusals) {
     json_.key("rejected").begin_array();
-    for (const SearchRefusal& refusal : answer_.result.refusals) {
+    for (const SearchRefusal& refusal : refusals) {
       json_.begin_object().field("code", refusal.code);
       json_.field("path", refusal.path).field("count", refusal.count);
       json_.field("example", refusal.message).field("hint", refusal.hint);
@@ -153,25 +153,38 @@ class SearchJson {
 
   void write_plans(const char* key, const std::vector<RankedPlan>& plans) {
     json_.key(key).begin_array();
-    for (const RankedPlan& plan : plans) {
-      const int gpus = plans_.point(plan).gpus();
-      json_.begin_object().field("gpus", gpus);
-      write_plan("plan", plan.point);
-      json_.field("iteration_time_s", plan.time);
-      json_.field("samples_per_s", figures_.samples_per_s(plan));
-      json_.field("tokens_per_s", figures_.tokens_per_s(plan));
-      json_.field("tokens_per_s_per_gpu", figures_.tokens_per_s(plan) / gpus)
-          .field("mfu", figures_.mfu(plan));
-      json_.field("peak_bytes", plan.memory.peak).field("peak_stage", plan.memory.rank);
-      json_.field("verdict", name_of(plan.memory.verdict()));
-      write_overlap(plan.point);
-      if (const auto cost = figures_.cost_per_million_tokens(plan)) {
-        json_.field("cost_per_million_tokens", *cost);
-        json_.field("currency", answer_.space.price->currency);
-      }
+    for (const RankedPlan& plan : plans) write_ranked(plan);
+    json_.end_array();
+  }
+
+  // Of the numbers of GPUs that were asked for also those without a plan, with the reasons.
+  void write_scaling() {
+    json_.key("scaling").begin_array();
+    for (const RankedPlan& plan : best_by_gpus(answer_.plans, answer_.result.ranked)) write_ranked(plan);
+    for (const GpusWithoutPlan& without : planless(answer_)) {
+      json_.begin_object().field("gpus", without.gpus).key("plan").null();
+      write_refusals(without.refusals);
       json_.end_object();
     }
     json_.end_array();
+  }
+
+  void write_ranked(const RankedPlan& plan) {
+    const int gpus = plans_.point(plan).gpus();
+    json_.begin_object().field("gpus", gpus);
+    write_plan("plan", plan.point);
+    json_.field("iteration_time_s", plan.time);
+    json_.field("samples_per_s", figures_.samples_per_s(plan));
+    json_.field("tokens_per_s", figures_.tokens_per_s(plan));
+    json_.field("tokens_per_s_per_gpu", figures_.tokens_per_s(plan) / gpus).field("mfu", figures_.mfu(plan));
+    json_.field("peak_bytes", plan.memory.peak).field("peak_stage", plan.memory.rank);
+    json_.field("verdict", name_of(plan.memory.verdict()));
+    write_overlap(plan.point);
+    if (const auto cost = figures_.cost_per_million_tokens(plan)) {
+      json_.field("cost_per_million_tokens", *cost);
+      json_.field("currency", answer_.space.price->currency);
+    }
+    json_.end_object();
   }
 
   // What the plan would be with overlap.tensor, where that was tried; null where it cannot be.

@@ -43,7 +43,7 @@ std::string labelled(std::string_view label, std::string_view text) {
 }
 
 std::string phrase_of(const SearchRefusal& refusal) {
-  static constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kPhrases = {
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 10> kPhrases = {
       {{"out-of-memory", "out of memory"},
        {"assertion-missed", "miss what the scenario promises"},
        {"not-divisible", "do not divide"},
@@ -52,11 +52,14 @@ std::string phrase_of(const SearchRefusal& refusal) {
        {kAnotherKey, "need another key"},
        {"contradiction", "contradict themselves"},
        {"not-supported-yet", "are not supported yet"},
-       {"not-supported", "are not supported"}}};
+       {"not-supported", "are not supported"},
+       {"not-supported-by-device", "need what the device has not"}}};
   const auto known = std::ranges::find(kPhrases, std::string_view(refusal.code),
                                        &std::pair<std::string_view, std::string_view>::first);
-  std::string phrase(known != kPhrases.end() ? known->second : std::string_view(refusal.code));
+  if (known == kPhrases.end()) return fmt::format("{}: {}", refusal.path, refusal.message);
+  std::string phrase(known->second);
   if (!refusal.path.empty()) phrase += " (" + refusal.path + ")";
+  if (refusal.code == "assertion-missed") phrase += fmt::format(", the nearest: {}", refusal.message);
   // The path is what the plan says; which other key it needs says the hint.
   if (refusal.code == kAnotherKey && !refusal.hint.empty()) phrase += ": " + refusal.hint;
   return phrase;
@@ -78,23 +81,70 @@ class SearchText {
     std::string out = answer_.name + "\n" + counts();
     if (answer_.result.ranked.empty()) return out + why_none();
     const bool scaled = has_several_gpu_counts(answer_);
+    const std::vector<RankedPlan> best = first_plans(answer_.result.ranked, answer_.top);
     const std::vector<RankedPlan> listed = listed_plans(answer_);
-    out += (scaled ? "\nbest plan of each number of GPUs\n" : "\n") +
-           table(listed, scaled ? Rows::kScaling : Rows::kRanked) + headroom(listed) +
-           overlap_gain(listed, scaled) + (scaled ? speedups(listed) : "");
+    out += "\n" + table(best, scaled ? Rows::kRankedOfSeveral : Rows::kRanked);
+    if (scaled)
+      out += headroom(best) + "\nbest plan of each number of GPUs\n" + table(listed, Rows::kScaling);
+    out += (scaled ? "" : headroom(listed)) + overlap_gain(listed, scaled) + (scaled ? speedups(listed) : "");
     const std::size_t front = answer_.result.pareto.size();
-    if (front > 1 && !scaled)
-      out += "\ntime against memory: nobody is better in both" +
-             (front > kMostFront ? fmt::format(" ({} of {}; --json has all)", kMostFront, front) : "") +
-             "\n" + front_table(first_plans(answer_.result.pareto, kMostFront));
+    const std::vector<RankedPlan> shown = shown_front();
+    if (front > 1)
+      out += fmt::format("\ntime against memory{}: nobody is better in {}", scaled ? " and GPUs" : "",
+                         scaled ? "all" : "both") +
+             (front > shown.size() ? fmt::format(" ({} of {}; --json has all)", shown.size(), front) : "") +
+             "\n" + front_table(shown, scaled);
     return out;
   }
 
  private:
   [[nodiscard]] std::string why_none() const {
     if (answer_.result.fitting > 0) return "none of those that fit keeps what `assert` promises\n";
-    return answer_.result.placed > 0 ? wrapped_text("", "  ", none_fits())
-                                     : "none can run: see the reasons, and what the space leaves open\n";
+    if (answer_.result.placed > 0) return wrapped_text("", "  ", none_fits());
+    const std::string hint = answer_.space.gpus.size() > 1 ? "" : other_batch(answer_.result.refusals);
+    return "none can run: see the reasons, and what the space leaves open\n" +
+           (hint.empty() ? "" : wrapped_text("", "  ", hint));
+  }
+
+  // Empty where the batch stands in the way of no plan, or already follows it.
+  [[nodiscard]] std::string other_batch(const std::vector<SearchRefusal>& refusals) const {
+    if (answer_.space.batch_at_most) return "";
+    const bool divides = std::ranges::none_of(refusals, [](const SearchRefusal& refusal) {
+      return refusal.code == "not-divisible" && refusal.path == kBatchPath;
+    });
+    return divides ? "" : "--set search.batch=at-most takes the largest batch that a plan divides";
+  }
+
+  // Of several numbers of GPUs those of which there is nothing in the tables.
+  [[nodiscard]] std::string planless_lines() const {
+    constexpr std::size_t kMost = 3;  // reasons of each
+    std::string out;
+    if (answer_.space.gpus.size() == 1) return out;  // the reasons are those of all plans
+    for (const GpusWithoutPlan& without : planless(answer_)) {
+      std::vector<std::string> parts;
+      const std::size_t named = std::min(without.refusals.size(), kMost);
+      for (const SearchRefusal& refusal : std::span(without.refusals).first(named))
+        parts.push_back(count_text(refusal.count) + " " + phrase_of(refusal));
+      if (parts.empty()) parts.emplace_back("its degrees or values make none");
+      std::string text = fmt::format("of {} GPUs: {}", without.gpus, join(parts, ", "));
+      const bool placed = std::ranges::any_of(without.refusals, [](const SearchRefusal& refusal) {
+        return refusal.code == "out-of-memory" || refusal.code == "assertion-missed";
+      });
+      const std::string hint = placed ? "" : other_batch(without.refusals);
+      out += labelled(out.empty() ? "no plan" : "", hint.empty() ? text : text + "; " + hint);
+    }
+    return out;
+  }
+
+  // Of several numbers of GPUs the fastest of each.
+  [[nodiscard]] std::vector<RankedPlan> shown_front() const {
+    const std::size_t counts = best_by_gpus(answer_.plans, answer_.result.pareto).size();
+    const std::size_t most = std::max<std::size_t>(kMostFront / std::max<std::size_t>(counts, 1), 1);
+    std::map<int, std::size_t> taken;
+    std::vector<RankedPlan> shown;
+    for (const RankedPlan& plan : answer_.result.pareto)
+      if (taken[plans_.point(plan).gpus()]++ < most) shown.push_back(plan);
+    return shown;
   }
 
   // Is the value among those that were tried?
@@ -156,9 +206,9 @@ class SearchText {
 
   [[nodiscard]] std::string counts() const {
     const SearchResult& result = answer_.result;
-    std::string out =
-        labelled("plans", fmt::format("{}: {} fit, {} simulated", count_text(answer_.plans.points.size()),
-                                      count_text(result.fitting), count_text(result.ranked.size())));
+    std::string out = labelled(
+        "plans", fmt::format("{}: {} fit, {} simulated", count_text(answer_.plans.points.size()),
+                             count_text(result.fitting), count_text(result.fitting - result.bounded)));
     const std::size_t named = std::min(result.refusals.size(), kMostRefusals);
     for (std::size_t i = 0; i < named; ++i)
       out += labelled(i == 0 ? "rejected" : "",
@@ -175,7 +225,8 @@ class SearchText {
     if (answer_.result.bounded > 0)
       out = labelled("not simulated", fmt::format("{} that cannot be better, by a bound on their time",
                                                   count_text(answer_.result.bounded)));
-    return out + refused_lines() + left_aside_lines() + kept_lines() + dropped_lines() + unused_lines();
+    return out + planless_lines() + refused_lines() + left_aside_lines() + kept_lines() + dropped_lines() +
+           unused_lines();
   }
 
   [[nodiscard]] std::string refused_lines() const {
@@ -262,7 +313,7 @@ class SearchText {
   }
 
   // Columns that all rows share go into one line.
-  enum class Rows { kRanked, kScaling };
+  enum class Rows { kRanked, kRankedOfSeveral, kScaling };
 
   [[nodiscard]] std::string table(const std::vector<RankedPlan>& rows, Rows kind) const {
     const Cells cells = cells_of(rows);
@@ -274,8 +325,10 @@ class SearchText {
       else if (is_worth_saying(cells.front()[c]))
         same.push_back(cells.front()[c].title + " " + shown_value(cells.front()[c]));
     }
-    std::vector<Align> aligns = {Align::kRight};
-    std::vector<std::string> head = {kind == Rows::kRanked ? "#" : "GPUs"};
+    std::vector<std::string> head;
+    if (kind != Rows::kScaling) head.emplace_back("#");
+    if (kind != Rows::kRanked) head.emplace_back("GPUs");
+    std::vector<Align> aligns(head.size(), Align::kRight);
     for (const std::size_t c : shown)
       aligns.push_back(cells.front()[c].align), head.push_back(short_title(cells.front()[c].title));
     for (std::string& title : figure_titles()) {
@@ -285,8 +338,9 @@ class SearchText {
     TextTable text(aligns);
     text.row(std::move(head));
     for (std::size_t i = 0; i < rows.size(); ++i) {
-      std::vector<std::string> row = {
-          std::to_string(kind == Rows::kRanked ? static_cast<int>(i) + 1 : plans_.point(rows[i]).gpus())};
+      std::vector<std::string> row;
+      if (kind != Rows::kScaling) row.push_back(std::to_string(i + 1));
+      if (kind != Rows::kRanked) row.push_back(std::to_string(plans_.point(rows[i]).gpus()));
       for (const std::size_t c : shown) row.push_back(shown_value(cells[i][c]));
       for (std::string& figure : figure_cells(rows[i])) row.push_back(std::move(figure));
       text.row(std::move(row));
@@ -295,11 +349,17 @@ class SearchText {
   }
 
   // Plans of the front differ in nearly everything, so that each is said in words.
-  [[nodiscard]] std::string front_table(const std::vector<RankedPlan>& rows) const {
+  [[nodiscard]] std::string front_table(const std::vector<RankedPlan>& rows, bool scaled) const {
     const Cells cells = cells_of(rows);
-    TextTable figures({Align::kRight, Align::kLeft});
-    figures.row({"time", kMemory});
-    for (const RankedPlan& plan : rows) figures.row({human(plan.time), memory(plan)});
+    TextTable figures(scaled ? std::vector{Align::kRight, Align::kRight, Align::kLeft}
+                             : std::vector{Align::kRight, Align::kLeft});
+    figures.row(scaled ? std::vector<std::string>{"GPUs", "time", kMemory}
+                       : std::vector<std::string>{"time", kMemory});
+    for (const RankedPlan& plan : rows) {
+      std::vector<std::string> row = {human(plan.time), memory(plan)};
+      if (scaled) row.insert(row.begin(), std::to_string(plans_.point(plan).gpus()));
+      figures.row(std::move(row));
+    }
     const std::string text = figures.str();
     const std::vector<std::string_view> lines = split(text, '\n');
     std::size_t width = 0;
@@ -408,6 +468,19 @@ class SearchText {
 std::vector<RankedPlan> first_plans(std::vector<RankedPlan> plans, std::size_t most) {
   if (plans.size() > most) plans.resize(most);
   return plans;
+}
+
+std::vector<GpusWithoutPlan> planless(const SearchAnswer& answer) {
+  std::vector<GpusWithoutPlan> all;
+  for (const int gpus : answer.space.gpus) {
+    const auto& known = answer.result.without_plan;
+    const auto found = std::ranges::find(known, gpus, &GpusWithoutPlan::gpus);
+    if (found != known.end())
+      all.push_back(*found);
+    else if (std::ranges::find(answer.plans.frames, gpus, &SearchFrame::gpus) == answer.plans.frames.end())
+      all.push_back({.gpus = gpus, .refusals = {}});  // no scenario: `refused` has the reason
+  }
+  return all;
 }
 
 std::vector<RankedPlan> listed_plans(const SearchAnswer& answer) {

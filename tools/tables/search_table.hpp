@@ -30,6 +30,9 @@ struct SearchAnswer {
 // The plans of the first table: the best, or of several numbers of GPUs the best of each.
 [[nodiscard]] std::vector<RankedPlan> listed_plans(const SearchAnswer& answer);
 
+// The numbers of GPUs that were asked for and have none.
+[[nodiscard]] std::vector<GpusWithoutPlan> planless(const SearchAnswer& answer);
+
 // Tables for people: 80 columns where the space has no unusual axes.
 [[nodiscard]] std::string render_text(const SearchAnswer& answer);
 // One document on one line; docs/search.md has the keys.

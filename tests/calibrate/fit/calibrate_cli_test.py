@@ -65,6 +65,14 @@ class Fit(unittest.TestCase):
             shown = json.loads(stagecraft("calibrate", "show", name, "--json").stdout)
             self.assertEqual(constants, sum(known["constants"] for known in shown["provenance"].values()), name)
 
+    def test_show_tells_rows_of_fp8_from_those_of_its_table(self):
+        text = stagecraft("calibrate", "show", "h100-sxm5-80gb").stdout
+        rows = sum(int(line.split()[1]) for line in text.splitlines() if line.strip()[:3] in ("TN ", "NN ", "NT "))
+        wide, narrow = map(int, re.search(r"GEMM rows are (\d+) of 16 bit, above, and (\d+) of fp8", text).groups())
+        self.assertEqual(rows, wide)
+        shown = json.loads(stagecraft("calibrate", "show", "h100-sxm5-80gb", "--json").stdout)
+        self.assertEqual(wide + narrow, sum(known["gemm_rows"] for known in shown["provenance"].values()))
+
     def test_json_is_one_document(self):
         ran = self.fit(map(all_reduce, SIZES), "--json")
         self.assertEqual((0, ""), (ran.returncode, ran.stderr))

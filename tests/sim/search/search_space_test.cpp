@@ -160,7 +160,10 @@ TEST(SearchSpace, SaysWhatIsWrongWithIt) {
   EXPECT_THAT(mistakes_of(small_gpt(), {.vary = {"schedule=1f2b"}}), HasSubstr("not a known schedule"));
   EXPECT_THAT(mistakes_of(small_gpt(), {.vary = {"training.nonsense=1"}}), HasSubstr("not a known key"));
   EXPECT_THAT(mistakes_of(small_gpt(), {.gpus = "12"}), HasSubstr("no whole nodes of 8"));
-  EXPECT_THAT(mistakes_of(small_gpt(), {.vary = {"parallelism.tensor=3"}}), HasSubstr("has no plan"));
+  EXPECT_THAT(mistakes_of(small_gpt(), {.vary = {"parallelism.tensor=3"}}),
+              HasSubstr("has no plan: parallelism.tensor 3 does not divide 8 GPUs"));
+  EXPECT_THAT(mistakes_of(small_gpt(), {.vary = {"parallelism.tensor=3,8", "parallelism.pipeline=4"}}),
+              HasSubstr("has no plan: no choice of its degrees multiplies to 8 GPUs"));
 }
 
 // An option has no lines.
