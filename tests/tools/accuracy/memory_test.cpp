@@ -51,19 +51,19 @@ TEST(TorchtitanOnH100, IsPredictedWithinEightPercentAndWithoutTensorRanksWithinF
   EXPECT_EQ(scores.wrong_verdicts(), 0);
 }
 
-// Nothing was fitted on these: what PyTorch gave out at most on the rank that logs. Left out: losses that are fused
-// by torch.compile, and a deferred product of the head, which hold more.
+// Nothing was fitted on these: what PyTorch gave out at most on the rank that logs. Left out: a deferred product of the
+// head, which holds more.
 // Source: NVIDIA/Megatron-LM, golden values of its functional tests.
 TEST(MegatronTests, GptsArePredictedWithinFivePercentAndTwoInTheMedian) {
   for (const auto& [file, compared] :
-       {std::pair("megatron_tests_h100", 20u), std::pair("megatron_tests_gb200", 5u),
+       {std::pair("megatron_tests_h100", 21u), std::pair("megatron_tests_gb200", 5u),
         std::pair("memory/megatron_tests_large_a100", 2u)}) {
     const PublishedSet set = published(file);
     EXPECT_EQ(set.memory_rank, MemoryRank::kLast);
     MemoryScores scores = score_memory(set, repository_files());
     std::erase_if(scores.rows, [](const MemoryScore& row) {
-      return row.id.find("fusion") != std::string::npos || row.id.find("defer") != std::string::npos ||
-             row.id.find("weekly") != std::string::npos || !row.error();
+      return row.id.find("defer") != std::string::npos || row.id.find("weekly") != std::string::npos ||
+             !row.error();
     });
     ASSERT_EQ(scores.rows.size(), compared) << file;
     EXPECT_LE(scores.summary().median_absolute, 0.02) << file;
@@ -81,6 +81,17 @@ TEST(MegatronReleaseTests, AreWithinElevenPercentMixturesWithTheirBusiestRank) {
       ++compared;
     }
   EXPECT_EQ(compared, 10);
+}
+
+// Nothing was fitted on these, but what the code of the job leaves unfused was read: SwiGLU and rotary positions, and a
+// loss that copies its softmax. Routers of random weights send more to one rank of 16 than is said.
+// Source: BastiaanGroot/ML-Infrastructure-Engineer, NVIDIA-NeMo/Megatron-Bridge.
+TEST(Qwen3UnderMegatronBridge, IsPredictedWithinTwoPercentMixturesWithinFive) {
+  const MemoryScores scores = score_memory(published("nebius_qwen3_h100"), repository_files());
+  ASSERT_EQ(scores.rows.size(), 18u);
+  for (const MemoryScore& row : scores.rows)
+    EXPECT_LE(std::abs(row.error().value()), row.id.find("a3b") != std::string::npos ? 0.05 : 0.02) << row.id;
+  EXPECT_LE(scores.summary().median_absolute, 0.005);
 }
 
 // Nothing was fitted on these: one layout on 512 to 8,192 GPUs, the figure of the first stage.
