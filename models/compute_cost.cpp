@@ -127,8 +127,7 @@ Work work_of(const HardwareProfile& profile, Precision precision, const Op& op) 
     case OpKind::kGemm:
       return gemm_work(profile, precision, op);
     case OpKind::kGroupedGemm:
-      return op.gemm.batch == 1 ? gemm_work(profile, precision, op)
-                                : grouped_gemm_work(profile, precision, op);
+      return grouped_gemm_work(profile, precision, op);
     case OpKind::kBatchedGemm:
       return batched_gemm_work(profile, precision, op);
     case OpKind::kFlashForward:

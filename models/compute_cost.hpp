@@ -15,7 +15,7 @@
 //   batched   max(2mnk * batch / (peak * e_batched * Q), bytes / B) + gap; e_batched falls by the misaligned
 //             factor where a dimension is no multiple of 8 (16-byte accesses break)
 //   grouped   groups * group gap + hypot(2mnk * groups / (peak * scale * e * grouped factor), bytes / B) +
-//             gap; Q over the tiles of all groups. One group is a plain GEMM.
+//             gap; Q over the tiles of all groups
 //   memory    bytes / B + gap; a permutation has its own share of the memory bandwidth in place of B's
 //   flash     fixed + max(F / (R * L/(L + L_half) * O * H), bytes / B) + gap, by the profile's kernel, pass
 //             and mask: F the FLOPs that are done (a causal mask halves the square that the operator counts),

@@ -38,7 +38,7 @@ Sample gemm_sample(const Op& op, Precision precision) {
   const GemmLayout layout = precision == Precision::kFp8 ? GemmLayout::kTN : op.gemm.layout;
   sample.tags = {{"dtype", dtype_of(precision, op.gemm.layout != GemmLayout::kTN)},
                  {"layout", std::string(kGemmLayoutNames[static_cast<std::size_t>(layout)])}};
-  if (op.kind == OpKind::kGroupedGemm && op.gemm.batch > 1) sample.tags["grouped"] = "strided";
+  if (op.kind == OpKind::kGroupedGemm) sample.tags["grouped"] = "strided";
   return sample;
 }
 

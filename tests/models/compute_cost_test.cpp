@@ -223,18 +223,6 @@ TEST(ComputeCost, OfAGroupedGemmFillsAWaveWithSeveralGroups) {
   EXPECT_EQ(time_of(toy(), three), time_of(toy(), one));
 }
 
-// What groups gain and cost does not count for one.
-TEST(ComputeCost, OfAGroupedGemmOfOneGroupIsThatOfAGemm) {
-  HardwareProfile profile = toy();
-  profile.experts.grouped_factor.value = 1.13;
-  profile.experts.group_gap.value = 3us;
-  Op op = gemm({.m = 256, .n = 256, .k = 50'000});
-  op.bytes = Bytes(65'536'000);
-  const Duration plain = time_of(profile, op);
-  op.kind = OpKind::kGroupedGemm;
-  EXPECT_EQ(time_of(profile, op), plain);
-}
-
 // 1 GB at a fifth of 1000 GB/s, where a copy reaches half.
 TEST(ComputeCost, OfAPermutationHasAShareOfTheBandwidthOfItsOwn) {
   HardwareProfile profile = toy();
