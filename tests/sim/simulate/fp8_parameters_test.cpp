@@ -41,7 +41,7 @@ TEST(Fp8Parameters, AreGatheredAtOneByteForEachWeightOfAProduct) {
     SCOPED_TRACE(zero_stage);
     const auto gathered = [&](bool fp8_parameters) {
       Scenario scenario = sharded(zero_stage, "megatron-core", fp8_parameters);
-      scenario.overlap.parameters = false;  // one bucket
+      scenario.overlap.gradients = scenario.overlap.parameters = false;  // one bucket
       return to_seconds(gathered_in(prices_of(scenario)));
     };
     const double ratio = gathered(true) / gathered(false);
