@@ -28,15 +28,19 @@ bool is_switched_off(const YamlNode& config, const HfShapeWord& row) {
 // What says that this is no Llama: "it has num_local_experts", "it has no rms_norm_eps".
 std::vector<std::string> HfImport::unlike_llama() const {
   std::vector<std::string> reasons, absent, extra;
+  const auto given = [&](const char* key) {
+    const YamlNode* value = in_.config().find(key);
+    return value != nullptr && value->kind != YamlNode::Kind::kNull ? value : nullptr;
+  };
   for (const char* key : {"num_hidden_layers", "hidden_size", "num_attention_heads", "intermediate_size",
                           "vocab_size", "rms_norm_eps", "hidden_act"})
-    if (in_.config().find(key) == nullptr) absent.emplace_back(key);
+    if (given(key) == nullptr) absent.emplace_back(key);
   for (const std::string_view key : kHfExpertCounts)
     if (in_.config().find(key) != nullptr) extra.emplace_back(key);
   if (in_.config().find("kv_lora_rank") != nullptr) extra.emplace_back("kv_lora_rank");
   if (!absent.empty()) reasons.push_back("it has no " + join(absent, ", "));
   if (!extra.empty()) reasons.push_back("it has " + join(extra, ", "));
-  if (const YamlNode* act = in_.config().find("hidden_act"); act != nullptr && act->text != "silu")
+  if (const YamlNode* act = given("hidden_act"); act != nullptr && act->text != "silu")
     reasons.push_back(fmt::format("hidden_act is {} and not 'silu'", in_quotes(act->text)));
   if (extra.empty() && lower_case(model_type).find("moe") != std::string::npos)
     reasons.emplace_back("its name speaks of experts");

@@ -225,9 +225,10 @@ void add_unfused(MegatronReader& reader, bool swiglu, bool rope, Entries& entrie
 // The fused loss is Megatron-Core's compiled one or Transformer Engine's.
 void add_loss(MegatronReader& reader, Entries& entries) {
   if (!reader.flag("cross_entropy_loss_fusion")) return;
+  ImportSource source = reader.source("cross_entropy_loss_fusion");
   const bool te = reader.text("cross_entropy_fusion_impl") == "te";
-  entries.push_back(map_entry("memory", {flag_entry(te ? "fused_loss" : "compiled_loss", true,
-                                                    reader.source("cross_entropy_loss_fusion"))}));
+  if (te) source.comment += ", " + reader.source("cross_entropy_fusion_impl").comment;
+  entries.push_back(map_entry("memory", {flag_entry(te ? "fused_loss" : "compiled_loss", true, source)}));
 }
 
 std::string not_in(MegatronEra era) {

@@ -275,10 +275,10 @@ class FabricImporter {
       fragment_.ignored.push_back("topologies that are not the cluster's default: " +
                                   join(topology_.others, ", "));
     fragment_.missing.emplace_back(
-        "node: dgx-h100   # under cluster: the machine, which Slurm's topology does not tell");
+        "node: …   # under cluster: the machine, which Slurm's topology does not tell");
     if (!request_.link)
       fragment_.missing.emplace_back(
-          "nic_bandwidth: 400 Gb/s   # under cluster.fabric, or the node's own; or import with --link "
+          "nic_bandwidth: …   # under cluster.fabric, or the node's own; or import with --link "
           "400Gb/s");
     fragment_.missing.emplace_back(
         "collective_efficiency: 0.85   # under cluster.fabric, with latencies: measure them, or take those "

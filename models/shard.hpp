@@ -70,8 +70,8 @@ inline constexpr std::string_view kExpertDispatcherNames[] = {"all-to-all", "all
 struct SoftwareMemory {
   bool fused_loss = false;  // the loss writes the gradient over the 16-bit logits; else it keeps their fp32
                             // softmax
-  // The loss that Megatron-Core compiles (--cross-entropy-loss-fusion, native): its backward puts -1 at the targets
-  // of the softmax in a copy, one more fp32 matrix (megatron/core/fusions/fused_cross_entropy.py,
+  // The loss that Megatron-Core compiles (--cross-entropy-loss-fusion, native): its backward puts -1 at the
+  // targets of the softmax in a copy, one more fp32 matrix (megatron/core/fusions/fused_cross_entropy.py,
   // calculate_gradients).
   bool compiled_loss = false;
   // The loss is PyTorch's own over logits cast to fp32: casts, log-softmax and both gradients are whole fp32
@@ -136,14 +136,20 @@ struct WeightSplit {
 };
 
 // Operations that have a switch of their own, or that software came to fuse later than the others.
-//   source  Megatron-LM, megatron/training/arguments.py: --no-bias-gelu-fusion, --no-bias-swiglu-fusion, --no-rope-fusion;
-//           Megatron-LM, megatron/legacy/model: rms_norm.py, transformer.py (swiglu), and
+//   source  Megatron-LM, megatron/training/arguments.py: --no-bias-gelu-fusion, --no-bias-swiglu-fusion,
+//           --no-rope-fusion; megatron/legacy/model: rms_norm.py, transformer.py (swiglu), and
 //           rotary_pos_embedding.py are plain PyTorch; core/fusions/ has them from 2024 on
 struct LateFusions {
   bool rms_norm = true, swiglu = true, rope = true, gelu = true;
 
   friend bool operator==(const LateFusions&, const LateFusions&) = default;
 };
+[[nodiscard]] constexpr LateFusions both(const LateFusions& a, const LateFusions& b) {
+  return {.rms_norm = a.rms_norm && b.rms_norm,
+          .swiglu = a.swiglu && b.swiglu,
+          .rope = a.rope && b.rope,
+          .gelu = a.gelu && b.gelu};
+}
 inline constexpr std::array<std::string_view, 4> kLateFusionNames = {"rmsnorm", "swiglu", "rope", "gelu"};
 
 struct Shard {

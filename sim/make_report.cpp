@@ -151,8 +151,8 @@ LayerCounts recomputed_layers(const TransformerSpec& model, const RecomputeSpec&
   return counts;
 }
 
-// Flash attention recomputes its scores inside its kernel: there is a core to repeat only where the software runs
-// the kernel again.
+// Flash attention recomputes its scores inside its kernel: there is a core to repeat only where the software
+// runs the kernel again.
 RecomputeModules repeated_modules(const Scenario& scenario) {
   const TrainingSpec& training = scenario.training;
   const bool without_core = training.attention == Attention::kFlash && !scenario.options.rules.repeats_flash;

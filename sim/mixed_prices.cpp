@@ -17,15 +17,6 @@ Duration end_of(const RankPrice& rank) {
   return sum;
 }
 
-// The time of a micro-batch, with what the traffic of ZeRO units beside it costs its compute.
-Duration time_of(const StagePrice& stage) {
-  Duration beside{};
-  for (const UnitPrice& unit : stage.units)
-    beside +=
-        unit.reduce.total() + unit.gather.total() * (stage.kept_gathered ? 1 : 1 + unit.backward_gathers);
-  return stage.total() + scaled(beside, stage.beside.slowdown - 1);
-}
-
 // The groups that each pipeline rank has GPUs of.
 std::vector<std::set<std::size_t>> groups_by_rank(const ClusterSpec& cluster, const ParallelPlan& plan) {
   std::vector<std::set<std::size_t>> groups(static_cast<std::size_t>(plan.pipeline));
@@ -80,7 +71,7 @@ IterationPrices price_on_several_devices(const Scenario& scenario, const Cluster
     const int rank = request.plan.places().rank_of(held.stage, held.copy);
     mixed.stages[stage] = slowest<StagePrice>(
         kinds, groups[static_cast<std::size_t>(rank)], [stage](const IterationPrices& prices) {
-          return std::pair(&prices.stages[stage], time_of(prices.stages[stage]));
+          return std::pair(&prices.stages[stage], prices.stages[stage].total());
         });
   }
   for (std::size_t i = 0; i < mixed.edges.size(); ++i)

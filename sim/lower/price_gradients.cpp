@@ -148,7 +148,8 @@ PassPrice GradientPricing::over_shards(int rank, const Sharing& sharing, Collect
   return price;
 }
 
-// Weights are gathered by the buckets of the gradients, overlapped or not.
+// Weights are gathered by the buckets of overlapped gradients, also where the gathers do not overlap;
+// overlapped gathers are always cut.
 //   source  NVIDIA/Megatron-LM, core/distributed/distributed_data_parallel.py: one bucket without
 //           overlap_grad_reduce
 std::vector<PassPrice> GradientPricing::price_buckets(int rank, int stage, bool gathers) {

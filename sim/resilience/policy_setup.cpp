@@ -225,8 +225,10 @@ std::optional<GoodputSetup> Setup::hot_spares() {
 
 std::optional<GoodputSetup> Setup::elastic() {
   const int replica_gpus = request_.costs.replica_gpus, node_gpus = gpus_per_node();
-  // Replicas that are lost together count as one.
-  const int together = replicas_lost_together(plan(), node_gpus);
+  // Replicas that are lost together count as one. A table of throughput says itself what is left.
+  const bool tabled = !spec_.throughput.empty();
+  const int together =
+      tabled ? std::max(1, node_gpus / replica_gpus) : replicas_lost_together(plan(), node_gpus);
   const bool all = together == plan().data, whole = together * replica_gpus % node_gpus == 0;
   const int replica_nodes = all ? nodes() : std::max(1, together * replica_gpus / node_gpus);
   if ((!all && !whole) || nodes() % replica_nodes != 0) {
@@ -254,25 +256,30 @@ std::optional<GoodputSetup> Setup::elastic() {
                           if (step) step->duration += quorum;
                           return step;
                         }};
-  const auto on_nodes = [&](int counted) { return std::min(counted * together, plan().data); };
+  const auto replicas_of = [&](int groups) { return std::min(groups * together, plan().data); };
   if (!job.shape(job.min_replicas * replica_nodes)) {
     error("failures.policy.min_replicas",
-          fmt::format("{} of the {} replicas cannot train on their own", on_nodes(job.min_replicas),
+          fmt::format("{} of the {} replicas cannot train on their own", replicas_of(job.min_replicas),
                       plan().data),
-          fmt::format("min_replicas: {} is the least that {}", on_nodes(fewest_replicas(job)),
-                      spec_.throughput.empty() ? "can" : "the table of throughput names"));
+          fmt::format("min_replicas: {} is the least that {}", replicas_of(fewest_replicas(job)),
+                      tabled ? "the table of throughput names" : "can"));
     return std::nullopt;
   }
-  if (!spec_.throughput.empty() &&
-      !trains_on_all(request_, {.least = job.min_replicas * replica_nodes, .step = replica_nodes},
-                     diagnostics_))
+  if (tabled && !trains_on_all(request_, {.least = job.min_replicas * replica_nodes, .step = replica_nodes},
+                               diagnostics_))
     return std::nullopt;
   const int spares = spec_.spares.value_or(0);
-  return GoodputSetup{.policy = [job] { return std::make_unique<ElasticDataParallel>(job); },
-                      .ideal = full(),
-                      .nodes = nodes() + spares,
-                      .spares = spares,
-                      .notes = notes_on_copies(request_, together)};
+  GoodputSetup setup{.policy = [job] { return std::make_unique<ElasticDataParallel>(job); },
+                     .ideal = full(),
+                     .nodes = nodes() + spares,
+                     .spares = spares,
+                     .notes = notes_on_copies(request_, together)};
+  if (together > std::max(1, node_gpus / replica_gpus))
+    setup.notes.push_back(
+        fmt::format("{} of the {} replicas share nodes and are lost together: each has stages on the "
+                    "others' nodes (parallelism.order)",
+                    together, plan().data));
+  return setup;
 }
 
 // As the policy counts them: those lost together as one. All of them can train.

@@ -191,8 +191,8 @@ std::vector<std::string> notes_on_experts(const SetupRequest& request) {
   const int holders = plan.expert * plan.expert_tensor, of_pipeline = alone.expert * alone.expert_tensor;
   if (!plan.has_experts() || holders == of_pipeline) return {};
   return {
-      fmt::format("experts lie on {} ranks of several replicas, but a pipeline of oobleck holds all "
-                  "of them on ranks of its own, {} at a time: its steps are priced so",
+      fmt::format("experts lie on {} ranks of several replicas, but each pipeline of oobleck shares all of "
+                  "them out over {} of its own: its steps are priced so",
                   holders, of_pipeline)};
 }
 

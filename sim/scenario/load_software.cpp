@@ -208,7 +208,7 @@ void apply_software(YamlMap& options, const PresetPlaces& places, Scenario& scen
   if (!options.has("fused_kernels")) spec.fused_kernels = preset.fused_kernels;
   if (!options.has("gradient_accumulation_fusion"))
     spec.gradient_accumulation_fusion = preset.gradient_accumulation_fusion;
-  if (!options.has("unfused")) spec.fuses = preset.fuses;
+  spec.fuses = both(spec.fuses, preset.fuses);
   if (!options.has("fp8_recipe")) spec.fp8_recipe = preset.fp8_recipe;
   spec.rules = preset.rules;
   spec.selective = selective_in(scenario, preset.selective);

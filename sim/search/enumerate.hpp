@@ -65,8 +65,8 @@ struct SearchPlans {
   std::vector<RefusedChoices> refused = {};  // most frequent first
 };
 
-// nullopt after mistakes, reported here or before: values that are none, a cluster without such GPU counts, a space without a scenario,
-// without a plan or with too many.
+// nullopt after mistakes, reported here or before: values that are none, a cluster without such GPU counts, a
+// space without a scenario, without a plan or with too many.
 [[nodiscard]] std::optional<SearchPlans> enumerate_plans(const ScenarioTree& base, const SearchSpace& space,
                                                          Library& library, Diagnostics& diagnostics);
 

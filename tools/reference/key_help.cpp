@@ -272,8 +272,11 @@ constexpr KeyHelp kScenarioHelp[] = {
     KeyHelp{"options.scatter_gather",
             "tensor ranks send a part each of a pipeline message, receivers gather"},
     KeyHelp{"options.fused_kernels", "element-wise operations are fused", "the software's"},
-    KeyHelp{"options.unfused", "what runs as plain PyTorch all the same: `rmsnorm`, `swiglu`, `rope`, `gelu`",
-            "the software's"},
+    KeyHelp{"options.unfused",
+            "what runs as plain PyTorch all the same, beside what the software does not fuse: `rmsnorm`, "
+            "`swiglu`, "
+            "`rope`, `gelu`",
+            "`[]`"},
     KeyHelp{"options.gradient_accumulation_fusion", "weight gradients are added to in the product itself",
             "the software's"},
     KeyHelp{"options.attention_kernel", "flash kernel, by its name in the profile",

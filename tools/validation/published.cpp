@@ -96,6 +96,12 @@ constexpr RowKey kRowKeys[] = {
     {"software", "options", "software"},
     {"fused_loss", "options.memory", "fused_loss"},
     {"compiled_loss", "options.memory", "compiled_loss"},
+    {"fp32_logits", "options.memory", "fp32_logits"},
+    {"keep_outputs", "options.memory", "keep_outputs"},
+    {"gradient_placeholders", "options.memory", "gradient_placeholders"},
+    {"whole_gradients", "options.memory", "whole_gradients"},
+    {"bucket_copies", "options.memory", "bucket_copies"},
+    {"fragmentation", "options.memory", "fragmentation"},
     {"schedule", "", "schedule"},
 };
 
@@ -376,12 +382,19 @@ void check_ids(const std::vector<YamlNode>& rows, Diagnostics& diagnostics) {
   }
 }
 
-// What is known of the source of a set, for its rows and beside what it assumes.
+// What is known of the source of a set, for its rows.
 void add_known(const KnownSource& known, PublishedSet& set) {
-  bool used = false;
-  for (PublishedRow& row : set.rows) used |= known.complete(row.scenario);
-  if (used) set.assumed.insert(set.assumed.end(), known.why.begin(), known.why.end());
-  if (!set.memory_figure) set.memory_figure = known.memory_figure;
+  bool meant = false, used = false;
+  for (PublishedRow& row : set.rows) {
+    if (!known.is_of(row.scenario)) continue;
+    meant = true;
+    used |= known.complete(row.scenario);
+  }
+  if (meant && known.memory_figure && !set.memory_figure) {
+    set.memory_figure = known.memory_figure;
+    used = true;
+  }
+  if (used) set.known.push_back(known.why);
 }
 
 }  // namespace

@@ -47,6 +47,7 @@ struct PublishedSet {
   std::string origin;                         // repository and commit, or paper
   std::string licence;                        // empty: a paper's table, or not stated
   std::vector<std::string> assumed;           // scenario keys that the source does not print
+  std::vector<std::string> known;             // what known_sources.hpp added, and why
   std::optional<MemoryFigure> memory_figure;  // `memory_figure:`; absent where no memory was measured
   MemoryRank memory_rank = MemoryRank::kFullest;
   std::filesystem::path folder;  // of the file: relative paths of its rows begin there

@@ -106,7 +106,7 @@ std::string set_json(const SetScore& score, const ScoreData& data, RenderOptions
   if (!score.rows.empty()) write_comparison(score, data, json);
   if (options.attribute) write_attribution(score, json);
   write_rows(score, json);
-  json.field("assumed", score.assumed).end_object();
+  json.field("assumed", score.assumed).field("known", score.known).end_object();
   return json.str();
 }
 

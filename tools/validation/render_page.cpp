@@ -107,9 +107,13 @@ std::string set_section(const SetScore& score) {
                                      row.covered() ? "" : " (outside)")});
   for (const SkippedRow& row : score.skipped)
     out += fmt::format("\nSkipped: {}: {}\n", row.id, cell(row.reason));
-  std::vector<std::string> assumed;
-  for (const std::string& key : score.assumed) assumed.push_back(cell(key));
-  if (!assumed.empty()) out += "\nThe source does not print: " + join(assumed, "; ") + "\n";
+  const auto add = [&](const char* what, const std::vector<std::string>& keys) {
+    std::vector<std::string> cells;
+    for (const std::string& key : keys) cells.push_back(cell(key));
+    if (!cells.empty()) out += "\n" + std::string(what) + ": " + join(cells, "; ") + "\n";
+  };
+  add("The source does not print", score.assumed);
+  add("Known beside the file", score.known);
   return out;
 }
 

@@ -133,6 +133,8 @@ void print_set_text(const SetScore& score, const ScoreData& data, RenderOptions 
   if (options.attribute) print_attribution(score, out);
   if (!options.quiet && !score.assumed.empty())
     out << wrapped_text("  the source does not print: ", "    ", join(score.assumed, ", "));
+  if (!options.quiet && !score.known.empty())
+    out << wrapped_text("  known beside the file: ", "    ", join(score.known, ", "));
   out << '\n';
 }
 

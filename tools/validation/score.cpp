@@ -203,6 +203,7 @@ SetScore score_set(const PublishedSet& set, const std::vector<LoadedRow>& rows, 
                  .origin = set.origin,
                  .licence = set.licence,
                  .assumed = set.assumed,
+                 .known = set.known,
                  .profile = {},
                  .rows = {},
                  .skipped = {}};

@@ -72,7 +72,7 @@ struct PeerScore {
 
 struct SetScore {
   std::string name, title, origin, licence;
-  std::vector<std::string> assumed;
+  std::vector<std::string> assumed, known;    // as in PublishedSet
   std::string profile;                        // of its rows
   std::vector<std::string> profile_hashes{};  // of each scored row
   std::vector<ScoredRow> rows;

@@ -3,8 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <latch>
 #include <stdexcept>
 #include <string>
+#include <thread>
 #include <utility>
 
 #include "sim/goodput/oobleck/partition.hpp"
@@ -101,7 +104,7 @@ TEST(PipelineTimes, OfAbstractStagesAddUpThoseOfARank) {
 }
 
 // Work that asks another question would wait for itself if one lock held for all of them.
-TEST(Memo, WorksOutEachAnswerOnceAndSeveralTogether) {
+TEST(Memo, WorksOutEachAnswerOnceAlsoWithinAnother) {
   Memo<int, int> memo;
   int worked = 0;
   const auto twice = [&](int question) {
@@ -114,6 +117,27 @@ TEST(Memo, WorksOutEachAnswerOnceAndSeveralTogether) {
   EXPECT_EQ(sum(), 8);
   EXPECT_EQ(sum(), 8);
   EXPECT_EQ(worked, 2);
+}
+
+// A thread that works out one answer keeps nobody from another, and who asks the same waits for it.
+TEST(Memo, LetsThreadsWorkOutDifferentAnswersAtATime) {
+  Memo<int, int> memo;
+  std::atomic<int> worked = 0;
+  std::latch second(1);
+  std::thread first([&] {
+    EXPECT_EQ(memo.answer(1,
+                          [&] {
+                            second.wait();
+                            ++worked;
+                            return 10;
+                          }),
+              10);
+  });
+  EXPECT_EQ(memo.answer(2, [&] { return 20; }), 20);
+  second.count_down();
+  EXPECT_EQ(memo.answer(1, [&] { return ++worked, 10; }), 10);
+  first.join();
+  EXPECT_EQ(worked, 1);
 }
 
 TEST(Memo, WorksAnewWhereWorkHasThrown) {

@@ -557,6 +557,21 @@ TEST(Scenario, SaysWhatSelectiveRecomputeOfFlashAttentionBrings) {
   EXPECT_EQ(warning("dgx-a100-80gb", "unfused") + warning("dgx-h100", "unfused"), "");
 }
 
+// What the scenario names is unfused beside what its software leaves so.
+TEST(Scenario, AddsToWhatItsSoftwareDoesNotFuse) {
+  const auto fuses = [](const std::string& software) {
+    const Result result = read(
+        "stagecraft: 1\nmodel: llama-3-8b\ncluster: {node: dgx-h100, nodes: 1}\n"
+        "training: {global_batch_size: 8}\noptions: {unfused: gelu, software: " +
+        software + "}\n");
+    EXPECT_TRUE(result.scenario) << result.messages;
+    return result.scenario->options.fuses;
+  };
+  const LateFusions old = fuses("megatron-lm-2021"), now = fuses("megatron-core");
+  EXPECT_FALSE(old.rms_norm || old.swiglu || old.rope || old.gelu);
+  EXPECT_TRUE(now.rms_norm && now.swiglu && now.rope && !now.gelu);
+}
+
 TEST(Scenario, ReadsRecomputeAsAWordOrAMapping) {
   const auto recompute = [](const std::string& text) {
     const Result result = read(

@@ -51,8 +51,8 @@ TEST(TorchtitanOnH100, IsPredictedWithinEightPercentAndWithoutTensorRanksWithinF
   EXPECT_EQ(scores.wrong_verdicts(), 0);
 }
 
-// Nothing was fitted on these: what PyTorch gave out at most on the rank that logs. Left out: a deferred product of the
-// head, which holds more.
+// Nothing was fitted on these: what PyTorch gave out at most on the rank that logs. Left out: a deferred product
+// of the head, which holds more.
 // Source: NVIDIA/Megatron-LM, golden values of its functional tests.
 TEST(MegatronTests, GptsArePredictedWithinFivePercentAndTwoInTheMedian) {
   for (const auto& [file, compared] :
@@ -83,8 +83,8 @@ TEST(MegatronReleaseTests, AreWithinElevenPercentMixturesWithTheirBusiestRank) {
   EXPECT_EQ(compared, 10);
 }
 
-// Nothing was fitted on these, but what the code of the job leaves unfused was read: SwiGLU and rotary positions, and a
-// loss that copies its softmax. Routers of random weights send more to one rank of 16 than is said.
+// Nothing was fitted on these, but what the code of the job leaves unfused was read: SwiGLU and rotary positions,
+// and a loss that copies its softmax. Routers of random weights send more to one rank of 16 than is said.
 // Source: BastiaanGroot/ML-Infrastructure-Engineer, NVIDIA-NeMo/Megatron-Bridge.
 TEST(Qwen3UnderMegatronBridge, IsPredictedWithinTwoPercentMixturesWithinFive) {
   const MemoryScores scores = score_memory(published("nebius_qwen3_h100"), repository_files());

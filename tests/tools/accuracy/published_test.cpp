@@ -90,11 +90,13 @@ TEST(PublishedSet, IsCompletedByWhatIsKnownOfItsSource) {
             "- {source: c/d, unsaid: {cluster: {fabric: other}}, why: nothing}\n"),
       diagnostics);
   const auto read = [&](const std::string& commit, const std::string& cluster) {
-    const auto set = load_published(
-        write("rows.yaml", "format: stagecraft.published/1\nset: x\nsource: {title: x, repo: a/b, commit: " +
-                               commit + "}\nscenario: {cluster: " + cluster +
-                               "}\nmodels: {m: {layers: 2}}\nrows:\n- {id: r, gpus: 8, model: m}\n"),
-        sources, diagnostics);
+    const auto set =
+        load_published(write("rows.yaml",
+                             "format: stagecraft.published/1\nset: x\nsource: {title: x, repo: "
+                             "https://github.com/A/b, commit: " +
+                                 commit + "}\nscenario: {cluster: " + cluster +
+                                 "}\nmodels: {m: {layers: 2}}\nrows:\n- {id: r, gpus: 8, model: m}\n"),
+                       sources, diagnostics);
     diagnostics.throw_if_errors();
     return *set;
   };
@@ -105,12 +107,17 @@ TEST(PublishedSet, IsCompletedByWhatIsKnownOfItsSource) {
   EXPECT_EQ(value(stands_in, "model", "dropout"), "false");
   EXPECT_EQ(value(stands_in, "cluster", "fabric"), "slow");
   EXPECT_EQ(value(stands_in, "cluster", "node"), "card");
-  EXPECT_EQ(stands_in.assumed, (std::vector<std::string>{"dropout", "the card"}));
+  EXPECT_EQ(stands_in.known, (std::vector<std::string>{"dropout", "the card"}));
   EXPECT_EQ(stands_in.memory_figure, MemoryFigure::kDevice);
   const PublishedSet later = read("abcdef123456", "{node: stand-in, fabric: own}");
   EXPECT_EQ(value(later, "cluster", "fabric"), "own");
   EXPECT_EQ(value(later, "cluster", "node"), "stand-in");  // of another version nothing is known
-  EXPECT_EQ(later.assumed, std::vector<std::string>{"dropout"});
+  EXPECT_EQ(later.known, std::vector<std::string>{"dropout"});
+  (void)load_known_sources(write("known.yaml", "{source: a/b}"), diagnostics);
+  (void)load_known_sources(write("known.yaml", "- {source: a/b, why: nothing}"), diagnostics);
+  ASSERT_EQ(diagnostics.sorted().size(), 2u);
+  EXPECT_EQ(diagnostics.sorted()[0].message, "nothing is said of it");
+  EXPECT_EQ(diagnostics.sorted()[1].message, "this is no list of known sources");
   for (const char* name : {"known.yaml", "rows.yaml"}) std::filesystem::remove(folder / name);
 }
 
