@@ -144,11 +144,19 @@ struct LateFusions {
 
   friend bool operator==(const LateFusions&, const LateFusions&) = default;
 };
+// What both fuse.
 [[nodiscard]] constexpr LateFusions both(const LateFusions& a, const LateFusions& b) {
   return {.rms_norm = a.rms_norm && b.rms_norm,
           .swiglu = a.swiglu && b.swiglu,
           .rope = a.rope && b.rope,
           .gelu = a.gelu && b.gelu};
+}
+// Everything but what `a` leaves unfused and `b` does not.
+[[nodiscard]] constexpr LateFusions without(const LateFusions& a, const LateFusions& b) {
+  return {.rms_norm = a.rms_norm || !b.rms_norm,
+          .swiglu = a.swiglu || !b.swiglu,
+          .rope = a.rope || !b.rope,
+          .gelu = a.gelu || !b.gelu};
 }
 inline constexpr std::array<std::string_view, 4> kLateFusionNames = {"rmsnorm", "swiglu", "rope", "gelu"};
 

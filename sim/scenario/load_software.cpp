@@ -22,7 +22,6 @@ constexpr std::int64_t kMostUnitParameters = 1'000'000'000'000;
 
 struct SoftwarePreset {
   bool fused_kernels = true, gradient_accumulation_fusion = true;
-  LateFusions fuses;
   std::vector<std::string> attention_kernels;  // best first
   RecomputeModules selective = kCoreAttentionOnly;
   Fp8Recipe fp8_recipe = Fp8Recipe::kDelayed;
@@ -55,6 +54,7 @@ MemoryRules read_memory_rules(YamlMap& map) {
 
 SoftwareRules read_rules(YamlMap& map) {
   SoftwareRules rules;
+  rules.fuses = load_late_fusions(map);
   rules.recompute_stops_early = map.boolean("recompute_stops_early");
   rules.repeats_flash = map.boolean("repeats_flash", false);
   rules.recompute_gathers_again = map.boolean("recompute_gathers_again", false);
@@ -84,7 +84,6 @@ SoftwarePreset read_preset(const YamlNode& root, Diagnostics& diagnostics) {
   SoftwarePreset preset;
   preset.fused_kernels = map.boolean("fused_kernels");
   preset.gradient_accumulation_fusion = map.boolean("gradient_accumulation_fusion", true);
-  preset.fuses = load_late_fusions(map);
   preset.attention_kernels = map.texts("attention_kernels");
   if (map.has("selective")) preset.selective = load_recompute_modules(map, "selective");
   preset.fp8_recipe = map.choose("fp8_recipe", kFp8RecipeNames, Fp8Recipe::kDelayed);
@@ -208,7 +207,6 @@ void apply_software(YamlMap& options, const PresetPlaces& places, Scenario& scen
   if (!options.has("fused_kernels")) spec.fused_kernels = preset.fused_kernels;
   if (!options.has("gradient_accumulation_fusion"))
     spec.gradient_accumulation_fusion = preset.gradient_accumulation_fusion;
-  spec.fuses = both(spec.fuses, preset.fuses);
   if (!options.has("fp8_recipe")) spec.fp8_recipe = preset.fp8_recipe;
   spec.rules = preset.rules;
   spec.selective = selective_in(scenario, preset.selective);

@@ -385,9 +385,11 @@ void listen_to_unfused(Listener& listener, const Scenario& scenario) {
   const OptionsSpec& options = scenario.options;
   const auto* model = std::get_if<TransformerSpec>(&scenario.model);
   listener.say(kPath, !options.fused_kernels, "options.fused_kernels is false, and nothing is fused");
-  listener.say(kPath,
-               model != nullptr && options.fuses != LateFusions{} && !has_unfused(*model, options.fuses),
-               "the model has no such operation");
+  if (model == nullptr || options.fuses == LateFusions{}) return;
+  const bool has = has_unfused(*model, options.fuses);
+  listener.say(kPath, !has, "the model has no such operation");
+  listener.say(kPath, has && !has_unfused(*model, without(options.fuses, options.rules.fuses)),
+               "options.software fuses no such operation");
 }
 
 void listen_to_options(Listener& listener, const Scenario& scenario) {

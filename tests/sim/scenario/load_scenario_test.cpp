@@ -159,9 +159,9 @@ TEST(Scenario, FillsInEveryDefault) {
     return Sourced<T>{.value = value, .provenance = provenance, .source = found.source};
   };
   EXPECT_EQ(s.options,
-            (OptionsSpec{.fuses = {.rms_norm = false, .swiglu = false, .rope = false},
-                         .software = "megatron-lm-2021",
+            (OptionsSpec{.software = "megatron-lm-2021",
                          .rules = {.schedules = std::vector<std::string>{"1f1b", "interleaved-1f1b"},
+                                   .fuses = {.rms_norm = false, .swiglu = false, .rope = false},
                                    .operator_overhead = std::chrono::microseconds(70),
                                    .exchange_overhead =
                                        sourced(Duration(std::chrono::microseconds(900)),
@@ -565,7 +565,7 @@ TEST(Scenario, AddsToWhatItsSoftwareDoesNotFuse) {
         "training: {global_batch_size: 8}\noptions: {unfused: gelu, software: " +
         software + "}\n");
     EXPECT_TRUE(result.scenario) << result.messages;
-    return result.scenario->options.fuses;
+    return both(result.scenario->options.fuses, result.scenario->options.rules.fuses);
   };
   const LateFusions old = fuses("megatron-lm-2021"), now = fuses("megatron-core");
   EXPECT_FALSE(old.rms_norm || old.swiglu || old.rope || old.gelu);
@@ -947,8 +947,8 @@ TEST(Scenario, RunsTheSoftwareOfItsProfileUnlessItNamesOne) {
   EXPECT_EQ(options(gpts).software, "fsdp-2023");
   EXPECT_EQ(options(fp16).software, "megatron-deepspeed-2021");
   EXPECT_EQ(options(fp16_ranks).software, "fsdp2");  // of those that shard, it has tensor ranks
-  EXPECT_EQ(options(llamas).fuses, (LateFusions{.rms_norm = false, .swiglu = false, .rope = false}));
-  EXPECT_EQ(options(gated).fuses, LateFusions());
+  EXPECT_EQ(options(llamas).rules.fuses, (LateFusions{.rms_norm = false, .swiglu = false, .rope = false}));
+  EXPECT_EQ(options(gated).rules.fuses, LateFusions());
   const Result whole = read(head),
                sharded = read(head + "parallelism: {zero_stage: 3}\noptions: {software: fsdp-2023}\n"),
                alone = read(head + "parallelism: {tensor: 8, zero_stage: 3}\n"),

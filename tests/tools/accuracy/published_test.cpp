@@ -116,8 +116,8 @@ TEST(PublishedSet, IsCompletedByWhatIsKnownOfItsSource) {
   (void)load_known_sources(write("known.yaml", "{source: a/b}"), diagnostics);
   (void)load_known_sources(write("known.yaml", "- {source: a/b, why: nothing}"), diagnostics);
   ASSERT_EQ(diagnostics.sorted().size(), 2u);
-  EXPECT_EQ(diagnostics.sorted()[0].message, "nothing is said of it");
-  EXPECT_EQ(diagnostics.sorted()[1].message, "this is no list of known sources");
+  EXPECT_EQ(diagnostics.sorted()[1].message, "nothing is said of it");
+  EXPECT_EQ(diagnostics.sorted()[0].message, "this is no list of known sources");
   for (const char* name : {"known.yaml", "rows.yaml"}) std::filesystem::remove(folder / name);
 }
 
