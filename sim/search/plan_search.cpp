@@ -283,8 +283,10 @@ class Search {
     Refusals all;
     for (const auto& [gpus, refusals] : refusals_)
       for (const auto& [reason, refusal] : refusals) {
-        SearchRefusal& known = all.try_emplace(reason, refusal).first->second;
-        const std::size_t count = known.point == refusal.point ? refusal.count : known.count + refusal.count;
+        const auto [at, is_first] = all.try_emplace(reason, refusal);
+        if (is_first) continue;
+        SearchRefusal& known = at->second;
+        const std::size_t count = known.count + refusal.count;
         if (rank(refusal) < rank(known)) known = refusal;
         known.count = count;
       }

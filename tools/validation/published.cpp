@@ -26,14 +26,13 @@ void put(YamlNode& map, const std::string& key, YamlNode value) {
 YamlNode& section(YamlNode& root, const std::string& path) {
   const std::size_t dot = path.find('.');
   if (dot != std::string::npos) return section(section(root, path.substr(0, dot)), path.substr(dot + 1));
-  const std::string& key = path;
-  if (root.find(key) == nullptr) {
+  if (root.find(path) == nullptr) {
     YamlNode empty;
     empty.kind = YamlNode::Kind::kMap;
     empty.where = root.where;
-    put(root, key, std::move(empty));
+    put(root, path, std::move(empty));
   }
-  return *root.find(key);
+  return *root.find(path);
 }
 
 // Values that are equal have equal text.

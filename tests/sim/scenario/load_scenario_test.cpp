@@ -888,16 +888,21 @@ TEST(Scenario, TakesTheFlashKernelThatTheOptionsName) {
       << wrong.messages;
 }
 
+// Fully sharded over `pipeline` stages; `more` goes on with its options.
+Scenario under_fsdp2(const std::string& pipeline, const std::string& more) {
+  const Result result = read(
+      "stagecraft: 1\nmodel: llama-3-8b\ncluster: {node: dgx-h100, nodes: 1}\n"
+      "training: {global_batch_size: 8, sequence_length: 1024}\n"
+      "parallelism: {zero_stage: 3, pipeline: " +
+      pipeline + "}\noptions: {software: fsdp2" + more + "}\n");
+  EXPECT_TRUE(result.scenario) << result.messages;
+  return *result.scenario;
+}
+
 // PyTorch's pipeline turns off resharding and reduction between the micro-batches of a stage.
 TEST(Scenario, KeepsFsdp2WholeUnderAPipelineUnlessItIsTold) {
   const auto memory_of = [](const std::string& pipeline, const std::string& more) {
-    const Result result = read(
-        "stagecraft: 1\nmodel: llama-3-8b\ncluster: {node: dgx-h100, nodes: 1}\n"
-        "training: {global_batch_size: 8, sequence_length: 1024}\n"
-        "parallelism: {zero_stage: 3, pipeline: " +
-        pipeline + "}\noptions: {software: fsdp2" + more + "}\n");
-    EXPECT_TRUE(result.scenario) << result.messages;
-    const OptionsSpec& options = result.scenario->options;
+    const OptionsSpec options = under_fsdp2(pipeline, more).options;
     return std::pair(options.reshard_after_forward, options.memory.whole_gradients);
   };
   EXPECT_EQ(memory_of("1", ""), std::pair(true, false));
@@ -908,19 +913,10 @@ TEST(Scenario, KeepsFsdp2WholeUnderAPipelineUnlessItIsTold) {
 
 // Either way, and never what the scenario sets.
 TEST(Scenario, SettlesFsdp2AnewForAnotherPipeline) {
-  const auto at = [](const std::string& pipeline, const std::string& more) {
-    const Result result = read(
-        "stagecraft: 1\nmodel: llama-3-8b\ncluster: {node: dgx-h100, nodes: 1}\n"
-        "training: {global_batch_size: 8, sequence_length: 1024}\n"
-        "parallelism: {zero_stage: 3, pipeline: " +
-        pipeline + "}\noptions: {software: fsdp2" + more + "}\n");
-    EXPECT_TRUE(result.scenario) << result.messages;
-    return *result.scenario;
-  };
   for (const char* more : {"", ", reshard_after_forward: true", ", memory: {whole_gradients: true}"})
     for (const auto& [from, to] : {std::pair("1", "2"), std::pair("2", "1")}) {
-      Scenario changed = at(from, more);
-      const Scenario loaded = at(to, more);
+      Scenario changed = under_fsdp2(from, more);
+      const Scenario loaded = under_fsdp2(to, more);
       changed.parallelism.pipeline = loaded.parallelism.pipeline;
       settle_sharded_pipeline(changed);
       EXPECT_EQ(changed.options, loaded.options) << from << more;
