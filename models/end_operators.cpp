@@ -95,10 +95,10 @@ LayerOps head_operators(const TransformerSpec& model, const Shard& shard) {
              {.name = "head input gather",
               .what = GatherOf::kInputAgain,
               .width = model.hidden,
-              .beside = Beside::kWeightGradient},
+              .beside = beside_weight_gradient(shard)},
              of_head);
   add_input_gradient(ends.input_gradient, linear, shard);
-  add_reduce(ends.input_gradient, "head gradient reduce", model.hidden, shard, Beside::kWeightGradient);
+  add_reduce(ends.input_gradient, "head gradient reduce", model.hidden, shard, beside_weight_gradient(shard));
   add_norm_backward(ends.input_gradient, norm, model, shard, Residual::kNone);
 
   add_weight_gradient(ends.weight_gradient, linear, shard);

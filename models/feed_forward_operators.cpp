@@ -113,10 +113,10 @@ void add_feed_forward_input_gradient(Ops& ops, const FeedForward& block, const T
              {.name = block.names.input_gather,
               .what = GatherOf::kInputAgain,
               .width = model.hidden,
-              .beside = Beside::kWeightGradient},
+              .beside = beside_weight_gradient(shard)},
              shard);
   add_input_gradient(ops, block.up, shard);
-  add_reduce(ops, block.names.gradient_reduce, model.hidden, shard, Beside::kWeightGradient);
+  add_reduce(ops, block.names.gradient_reduce, model.hidden, shard, beside_weight_gradient(shard));
 }
 
 void add_feed_forward_weight_gradient(Ops& ops, const FeedForward& block, const Shard& shard) {

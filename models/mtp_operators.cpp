@@ -64,10 +64,11 @@ LayerOps mtp_operators(const TransformerSpec& model, const Shard& shard) {
              {.name = "mtp input gather",
               .what = GatherOf::kInputAgain,
               .width = 2 * model.hidden,
-              .beside = Beside::kWeightGradient},
+              .beside = beside_weight_gradient(shard)},
              shard);
   add_input_gradient(ops.input_gradient, linear, shard);
-  add_reduce(ops.input_gradient, "mtp gradient reduce", 2 * model.hidden, shard, Beside::kWeightGradient);
+  add_reduce(ops.input_gradient, "mtp gradient reduce", 2 * model.hidden, shard,
+             beside_weight_gradient(shard));
   add_concatenation(ops.input_gradient, model, shard);
   add_norm_backward(ops.input_gradient, hidden, model, shard, Residual::kNone);
   add_norm_backward(ops.input_gradient, embedding, model, shard, Residual::kNone);

@@ -195,10 +195,12 @@ void add_gather(Ops& ops, const Gather& gather, const Shard& shard) {
   // now, the columns when it is gathered again.
   if (fp8 && shard.scales_blocks() && gather.what == GatherOf::kGradient) payload *= 2;
   ops.push_back(collective_op(gather.name, CollectiveKind::kAllGather, Bytes(payload), gather.beside));
+  if (shard.copies_samples()) add_memory(ops, "gathered copy", elements, {.bytes = fp8 ? 2 : 4}, shard);
 }
 
 void add_reduce(Ops& ops, std::string_view name, std::int64_t width, const Shard& shard, Beside beside) {
   if (shard.tensor == 1) return;
+  if (shard.copies_samples()) add_memory(ops, "scattered copy", shard.tokens() * width, {.bytes = 4}, shard);
   const Bytes payload(element_bytes(shard.precision) * shard.tokens() * width);
   const auto kind = shard.sequence_parallel ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce;
   ops.push_back(collective_op(name, kind, payload, beside));
@@ -210,6 +212,10 @@ Beside beside_next_gemm(const Shard& shard) {
 
 Beside beside_previous_gemm(const Shard& shard) {
   return user_buffers(shard) ? Beside::kPreviousGemm : Beside::kNothing;
+}
+
+Beside beside_weight_gradient(const Shard& shard) {
+  return shard.waits_for_tensor() ? Beside::kNothing : Beside::kWeightGradient;
 }
 
 }  // namespace stagecraft

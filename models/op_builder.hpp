@@ -108,5 +108,7 @@ void add_reduce(Ops& ops, std::string_view name, std::int64_t width, const Shard
 // TransformerEngine's user buffers chunk gathers and scatters but no all-reduce: sequence parallelism only.
 [[nodiscard]] Beside beside_next_gemm(const Shard& shard);
 [[nodiscard]] Beside beside_previous_gemm(const Shard& shard);
+// Overlap of a backward collective with the weight-gradient GEMM of its layer, where software has one.
+[[nodiscard]] Beside beside_weight_gradient(const Shard& shard);
 
 }  // namespace stagecraft

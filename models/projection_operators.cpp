@@ -93,10 +93,10 @@ void add_grouped_input_gradient(Ops& ops, const TransformerSpec& model, const Sh
              {.name = "qkv input gather",
               .what = GatherOf::kInputAgain,
               .width = model.hidden,
-              .beside = Beside::kWeightGradient},
+              .beside = beside_weight_gradient(shard)},
              shard);
   add_input_gradient(ops, qkv(model, shard), shard);
-  add_reduce(ops, "qkv gradient reduce", model.hidden, shard, Beside::kWeightGradient);
+  add_reduce(ops, "qkv gradient reduce", model.hidden, shard, beside_weight_gradient(shard));
 }
 
 // Latent attention.
@@ -181,18 +181,18 @@ void add_latent_input_gradient(Ops& ops, const TransformerSpec& model, const Sha
              {.name = "kv input gather",
               .what = GatherOf::kInputAgain,
               .width = latent(model).kv_rank,
-              .beside = Beside::kWeightGradient},
+              .beside = beside_weight_gradient(shard)},
              shard);
   add_input_gradient(ops, linear.kv_up, shard);
-  add_reduce(ops, "kv gradient reduce", kv_latent_width(model), shard, Beside::kWeightGradient);
+  add_reduce(ops, "kv gradient reduce", kv_latent_width(model), shard, beside_weight_gradient(shard));
   add_gather(ops,
              {.name = "query input gather",
               .what = GatherOf::kInputAgain,
               .width = linear.query_up.in,
-              .beside = Beside::kWeightGradient},
+              .beside = beside_weight_gradient(shard)},
              shard);
   add_input_gradient(ops, linear.query_up, shard);
-  add_reduce(ops, "query gradient reduce", linear.query_up.in, shard, Beside::kWeightGradient);
+  add_reduce(ops, "query gradient reduce", linear.query_up.in, shard, beside_weight_gradient(shard));
   add_norm_backward(ops, kv_latent_norm(model, shard), model, shard, Residual::kNone);
   add_input_gradient(ops, linear.kv_down, shard);
   if (has_query_rank(model)) {

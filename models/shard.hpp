@@ -197,6 +197,7 @@ struct Shard {
   ExpertDispatcher expert_dispatcher = ExpertDispatcher::kAllToAll;
   bool fp8_dispatch = false;            // tokens and gradients sent to the experts are fp8
   bool overlap_tensor = false;          // tensor collectives overlap their GEMM in chunks (user buffers)
+  bool functional_collectives = false;  // tensor collectives are PyTorch's (waits_for_tensor())
   bool overlap_context = true;          // ring messages overlap the previous block of the core
   bool overlap_shared_experts = false;  // expert exchanges overlap the shared experts
   SoftwareMemory software = {};
@@ -238,6 +239,16 @@ struct Shard {
     Shard shard = *this;
     if (!recomputed && recompute == Recompute::kFull) shard.recompute = Recompute::kNone;
     return shard;
+  }
+  // Each tensor collective of PyTorch's parallel layers ends before the next kernel begins. It works along the
+  // first dimension: what several samples gather along the sequence is copied behind it, what they scatter
+  // before it.
+  //   source  torch/distributed/_functional_collectives.py, all_gather_tensor and reduce_scatter_tensor:
+  //           chunk and cat (of one sample later versions take a view, _maybe_view_chunk_cat). Asynchronous
+  //           tensor parallelism replaces both: torch/distributed/_symmetric_memory.
+  [[nodiscard]] bool waits_for_tensor() const { return functional_collectives && !overlap_tensor; }
+  [[nodiscard]] bool copies_samples() const {
+    return waits_for_tensor() && sequence_parallel && tensor > 1 && micro_batch > 1;
   }
   // Inputs of column-parallel GEMMs stay as sequence parallelism gathered them: not gathered in chunks, nor
   // made again from a norm's input.

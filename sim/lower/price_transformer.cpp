@@ -121,6 +121,7 @@ Shard shard_of(const PricingRequest& request) {
           .expert_dispatcher = request.options.expert_dispatcher,
           .fp8_dispatch = request.options.fp8_dispatch,
           .overlap_tensor = request.overlap.tensor,
+          .functional_collectives = request.options.rules.functional_collectives,
           .overlap_context = request.overlap.context,
           .overlap_shared_experts = request.overlap.shared_experts && !request.expert_pairs,
           .software = request.options.memory,

@@ -106,6 +106,7 @@ struct SoftwareRules {
   // streams wait for each other. A reduce-scatter or an all-gather has half of it, because sequence
   // parallelism replaces one all-reduce by two of them.
   Sourced<Duration> tensor_collective_overhead{};
+  bool functional_collectives = false;  // tensor collectives are PyTorch's (Shard::waits_for_tensor)
   // All pipeline ranks start to reduce a model chunk together: rank r waits for r backwards after its own
   // last one.
   bool aligned_gradients = false;

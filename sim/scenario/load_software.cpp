@@ -65,6 +65,7 @@ SoftwareRules read_rules(YamlMap& map) {
   rules.exchange_overhead = read_duration(map, "exchange_overhead");
   if (map.has("tensor_collective_overhead"))
     rules.tensor_collective_overhead = read_duration(map, "tensor_collective_overhead");
+  rules.functional_collectives = map.boolean("functional_collectives", false);
   rules.aligned_gradients = map.boolean("aligned_gradients");
   rules.shards_fp8 = map.boolean("shards_fp8", false);
   rules.reduces_behind_backward = map.boolean("reduces_behind_backward", false);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "tests/models/op_lists.hpp"
@@ -447,6 +448,32 @@ TEST(Overlap, HidesInputGradientReductionsAndInputGathersOnly) {
             (Names{"ffn input gather", "ffn gradient reduce", "qkv input gather", "qkv gradient reduce"}));
   EXPECT_EQ(hidden(sp.forward), Names{});
   EXPECT_EQ(hidden(sp.recompute), Names{});
+}
+
+// Source: torch/distributed/_functional_collectives.py: chunk and cat around what is not the first dimension.
+TEST(FunctionalCollectives, HideNothingAndCopyWhatSeveralSamplesGatherAndScatter) {
+  Shard shard = with_sequence_parallelism(gpt3_shard());
+  shard.micro_batch = 2;
+  const std::int64_t whole = shard.tokens() * zoo::gpt3_175b().hidden;
+  shard.functional_collectives = true;
+  for (const auto& [precision, gathered] : {std::pair(Precision::kBf16, 4), std::pair(Precision::kFp8, 2)}) {
+    shard.precision = precision;
+    const LayerOps layer = layer_operators(zoo::gpt3_175b(), shard);
+    EXPECT_EQ(hidden(layer.input_gradient), Names{});
+    EXPECT_EQ(find(layer.forward, "gathered copy").bytes, Bytes(gathered * whole));
+    EXPECT_EQ(find(layer.forward, "scattered copy").bytes, Bytes(4 * whole));
+    EXPECT_EQ(std::ranges::count(names(layer.forward), "gathered copy"), 2);
+    EXPECT_EQ(std::ranges::count(names(layer.forward), "scattered copy"), 2);
+  }
+  shard.micro_batch = 1;  // a view
+  const LayerOps one = layer_operators(zoo::gpt3_175b(), shard);
+  EXPECT_EQ(std::ranges::count(names(one.forward), "gathered copy"), 0);
+  EXPECT_EQ(hidden(one.input_gradient), Names{});
+  shard.micro_batch = 2;
+  shard.overlap_tensor = true;  // asynchronous tensor parallelism
+  const LayerOps chunks = layer_operators(zoo::gpt3_175b(), shard);
+  EXPECT_EQ(std::ranges::count(names(chunks.forward), "gathered copy"), 0);
+  EXPECT_NE(hidden(chunks.input_gradient), Names{});
 }
 
 // TransformerEngine's user buffers, in bf16 and with fp8's casts between.
