@@ -15,14 +15,14 @@ struct Elementwise {
   MemoryPass forward, backward;
 };
 
-// Does software run one of the LateFusions fused?
-[[nodiscard]] constexpr bool fuses(const Shard& shard, bool LateFusions::*late) {
-  return shard.fused_kernels && shard.fuses.*late;
+// Does software run the operation fused?
+[[nodiscard]] constexpr bool fuses(const Shard& shard, LateFusion operation) {
+  return shard.fused_kernels && !shard.unfused.has(operation);
 }
 
 // Does software run the activation of a feed-forward block as one kernel?
 [[nodiscard]] constexpr bool fuses_activation(const TransformerSpec& model, const Shard& shard) {
-  return fuses(shard, model.activation == Activation::kSwiglu ? &LateFusions::swiglu : &LateFusions::gelu);
+  return fuses(shard, model.activation == Activation::kSwiglu ? LateFusion::kSwiglu : LateFusion::kGelu);
 }
 
 struct FusedOrEager {

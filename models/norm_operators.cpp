@@ -16,7 +16,7 @@ const Elementwise& norm_traffic(const TransformerSpec& model, const Shard& shard
 
 bool fuses_norm(const TransformerSpec& model, const Shard& shard) {
   return model.normalization == Normalization::kLayerNorm ? shard.fused_kernels
-                                                          : fuses(shard, &LateFusions::rms_norm);
+                                                          : fuses(shard, LateFusion::kRmsNorm);
 }
 
 Norm residual_norm(std::string_view name, const TransformerSpec& model, const Shard& shard) {

@@ -26,7 +26,7 @@ void add_head_transposition(Ops& ops, const TransformerSpec& model, const Shard&
 }
 
 const Elementwise& rope_traffic(const Shard& shard) {
-  return kRopeTraffic.of(fuses(shard, &LateFusions::rope));
+  return kRopeTraffic.of(fuses(shard, LateFusion::kRope));
 }
 
 // Grouped heads.

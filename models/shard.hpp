@@ -7,6 +7,7 @@
 #include <optional>
 #include <string_view>
 
+#include "base/enum_set.hpp"
 #include "calibrate/profile/hardware_profile.hpp"
 
 namespace stagecraft {
@@ -37,24 +38,8 @@ inline constexpr std::array<std::string_view, 9> kRecomputeModuleNames = {
     "core_attn", "layernorm",           "mlp", "moe", "moe_act", "shared_experts", "mla_up_proj",
     "self_attn", "every_second_product"};
 
-class RecomputeModules {
- public:
-  constexpr RecomputeModules() = default;
-  [[nodiscard]] constexpr RecomputeModules with(RecomputeModule module) const {
-    RecomputeModules more = *this;
-    more.bits_ = static_cast<std::uint16_t>(more.bits_ | 1U << static_cast<unsigned>(module));
-    return more;
-  }
-  [[nodiscard]] constexpr bool has(RecomputeModule module) const {
-    return (bits_ >> static_cast<unsigned>(module) & 1U) != 0;
-  }
-  friend constexpr bool operator==(const RecomputeModules&, const RecomputeModules&) = default;
-
- private:
-  std::uint16_t bits_ = 0;
-};
-inline constexpr RecomputeModules kCoreAttentionOnly =
-    RecomputeModules().with(RecomputeModule::kCoreAttention);
+using RecomputeModules = EnumSet<RecomputeModule>;
+inline constexpr RecomputeModules kCoreAttentionOnly = {RecomputeModule::kCoreAttention};
 
 // Exchange of keys and values between context ranks (Megatron-LM's cp_comm_type).
 enum class ContextExchange : std::uint8_t { kRing, kAllGather, kAllToAll };
@@ -139,26 +124,9 @@ struct WeightSplit {
 //   source  Megatron-LM, megatron/training/arguments.py: --no-bias-gelu-fusion, --no-bias-swiglu-fusion,
 //           --no-rope-fusion; megatron/legacy/model: rms_norm.py, transformer.py (swiglu), and
 //           rotary_pos_embedding.py are plain PyTorch; core/fusions/ has them from 2024 on
-struct LateFusions {
-  bool rms_norm = true, swiglu = true, rope = true, gelu = true;
-
-  friend bool operator==(const LateFusions&, const LateFusions&) = default;
-};
-// What both fuse.
-[[nodiscard]] constexpr LateFusions both(const LateFusions& a, const LateFusions& b) {
-  return {.rms_norm = a.rms_norm && b.rms_norm,
-          .swiglu = a.swiglu && b.swiglu,
-          .rope = a.rope && b.rope,
-          .gelu = a.gelu && b.gelu};
-}
-// Everything but what `a` leaves unfused and `b` does not.
-[[nodiscard]] constexpr LateFusions without(const LateFusions& a, const LateFusions& b) {
-  return {.rms_norm = a.rms_norm || !b.rms_norm,
-          .swiglu = a.swiglu || !b.swiglu,
-          .rope = a.rope || !b.rope,
-          .gelu = a.gelu || !b.gelu};
-}
+enum class LateFusion : std::uint8_t { kRmsNorm, kSwiglu, kRope, kGelu };
 inline constexpr std::array<std::string_view, 4> kLateFusionNames = {"rmsnorm", "swiglu", "rope", "gelu"};
+using LateFusions = EnumSet<LateFusion>;
 
 struct Shard {
   std::int64_t sequence = 0;     // s, tokens of a sample
@@ -181,7 +149,7 @@ struct Shard {
   // module is skipped (PyTorch's non-reentrant checkpoints).
   bool recompute_stops_early = false;
   bool fused_kernels = true;  // without it nothing is fused
-  LateFusions fuses = {};
+  LateFusions unfused = {};   // and these are not in any case
   bool gradient_accumulation_fusion = true;
   Fp8Recipe fp8_recipe = Fp8Recipe::kDelayed;
   // Layouts that products with one scale a tensor read. 2: a GEMM takes both operands along k, so that a

@@ -156,13 +156,7 @@ LayerCounts recomputed_layers(const TransformerSpec& model, const RecomputeSpec&
 RecomputeModules repeated_modules(const Scenario& scenario) {
   const TrainingSpec& training = scenario.training;
   const bool without_core = training.attention == Attention::kFlash && !scenario.options.rules.repeats_flash;
-  RecomputeModules repeated;
-  for (std::size_t i = 0; i < kRecomputeModuleNames.size(); ++i) {
-    const auto module = static_cast<RecomputeModule>(i);
-    const bool inside = module == RecomputeModule::kCoreAttention && without_core;
-    if (training.recompute.modules.has(module) && !inside) repeated = repeated.with(module);
-  }
-  return repeated;
+  return without_core ? training.recompute.modules - kCoreAttentionOnly : training.recompute.modules;
 }
 
 void fill_work(const Scenario& scenario, const ParallelPlan& plan, Report& report) {

@@ -110,7 +110,7 @@ Shard shard_of(const PricingRequest& request) {
           .repeats_flash = request.options.rules.repeats_flash,
           .recompute_stops_early = stops_early(request),
           .fused_kernels = request.options.fused_kernels,
-          .fuses = both(request.options.fuses, request.options.rules.fuses),
+          .unfused = request.options.unfused | request.options.rules.unfused,
           .gradient_accumulation_fusion = adds_in_products(request),
           .fp8_recipe = request.options.fp8_recipe,
           .fp8_layouts = request.fp8_layouts,

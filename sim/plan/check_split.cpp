@@ -207,7 +207,7 @@ void check_recompute(const TransformerSpec& model, const TrainingSpec& training,
     report.error("training.recompute.modules", "not-supported",
                  fmt::format("every_second_product is not modelled for {}", with),
                  "name other modules, or use recompute: full");
-  if (training.recompute.modules != RecomputeModules().with(RecomputeModule::kEverySecondProduct))
+  if (training.recompute.modules != RecomputeModules{RecomputeModule::kEverySecondProduct})
     report.error(
         "training.recompute.modules", "contradiction",
         "every_second_product says of all tensors whether they are kept, so no other module goes with it",

@@ -89,7 +89,7 @@ struct OverlapSpec {
 struct SoftwareRules {
   // Orders of passes that the software runs; absent: nothing is said of them.
   std::optional<std::vector<std::string>> schedules = {};
-  LateFusions fuses = {};
+  LateFusions unfused = {};
   bool repeats_flash = false;            // a recomputed core runs its flash kernel again
   bool recompute_stops_early = false;    // full recompute skips tensors that the backward does not read
   bool recompute_gathers_again = false;  // ZeRO 3: recompute gathers the weights once more
@@ -127,7 +127,7 @@ struct SoftwareRules {
 struct OptionsSpec {
   bool scatter_gather = true;  // tensor ranks send 1/t of a pipeline message each, receivers gather
   bool fused_kernels = true;
-  LateFusions fuses = {};  // but for what `unfused` names; the software may leave more (rules.fuses)
+  LateFusions unfused = {};  // all the same; the software may leave more (rules.unfused)
   bool gradient_accumulation_fusion = true;
   // Flash kernel, by its name in the profile ("fa2", "cudnn"): they differ by 1.6 to 1.9 x on one H100.
   // Empty: the one that the profile has in use.

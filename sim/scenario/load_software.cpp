@@ -54,7 +54,7 @@ MemoryRules read_memory_rules(YamlMap& map) {
 
 SoftwareRules read_rules(YamlMap& map) {
   SoftwareRules rules;
-  rules.fuses = load_late_fusions(map);
+  rules.unfused = load_late_fusions(map);
   rules.recompute_stops_early = map.boolean("recompute_stops_early");
   rules.repeats_flash = map.boolean("repeats_flash", false);
   rules.recompute_gathers_again = map.boolean("recompute_gathers_again", false);

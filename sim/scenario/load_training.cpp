@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/text.hpp"
@@ -184,32 +186,37 @@ std::vector<std::string> orders_for(const ParallelSpec& parallelism) {
   return names;
 }
 
-}  // namespace
-
-// `modules: [core_attn, mlp]`; each wrong name is reported where it stands.
-RecomputeModules load_recompute_modules(YamlMap& map, const char* key) {
-  const ErrorWatch watch(map.diagnostics());
-  const std::vector<std::string> words = map.texts(key);
-  if (!watch.clean()) return kCoreAttentionOnly;
-  const std::vector<std::string> names = to_strings(kRecomputeModuleNames);
-  RecomputeModules modules;
+// A list of names, such as `modules: [core_attn, mlp]`; each unknown one is reported where it stands.
+template <class Value>
+EnumSet<Value> load_set(YamlMap& map, const char* key, std::span<const std::string_view> known,
+                        std::string_view what_is_wrong) {
+  const std::vector<std::string> words = map.texts(key), names = to_strings(known);
+  EnumSet<Value> values;
   for (std::size_t i = 0; i < words.size(); ++i) {
-    const auto module = std::ranges::find(names, words[i]);
-    const auto items = map.get(key)->items.size();
-    if (module != names.end()) {
-      modules = modules.with(static_cast<RecomputeModule>(module - names.begin()));
+    const auto at = std::ranges::find(names, words[i]);
+    if (at != names.end()) {
+      values = values | EnumSet{static_cast<Value>(at - names.begin())};
       continue;
     }
-    map.diagnostics().error(
-        {.code = "unknown-name",
-         .where = i < items ? map.get(key)->items[i].where : map.where_of(key),
-         .path = fmt::format("{}.{}", map.path_of(key), i),
-         .message = fmt::format("{} is not a module that can be recomputed", in_quotes(words[i])),
-         .hint = suggest(words[i], names)});
+    const auto& items = map.get(key)->items;
+    map.diagnostics().error({.code = "unknown-name",
+                             .where = i < items.size() ? items[i].where : map.where_of(key),
+                             .path = fmt::format("{}.{}", map.path_of(key), i),
+                             .message = fmt::format("{} {}", in_quotes(words[i]), what_is_wrong),
+                             .hint = suggest(words[i], names)});
   }
-  if (words.empty())
+  return values;
+}
+
+}  // namespace
+
+RecomputeModules load_recompute_modules(YamlMap& map, const char* key) {
+  const ErrorWatch watch(map.diagnostics());
+  const auto modules =
+      load_set<RecomputeModule>(map, key, kRecomputeModuleNames, "is not a module that can be recomputed");
+  if (watch.clean() && modules.empty())
     map.error(key, "empty-list", "names no module", "use granularity: none to recompute nothing");
-  return modules;
+  return modules.empty() ? kCoreAttentionOnly : modules;
 }
 
 ParallelSpec load_parallelism(YamlMap& root) {
@@ -301,17 +308,7 @@ OverlapSpec load_overlap(YamlMap& root) {
 }
 
 LateFusions load_late_fusions(YamlMap& map) {
-  std::array<bool, kLateFusionNames.size()> fused;
-  fused.fill(true);
-  for (const std::string& name : map.texts("unfused")) {
-    const auto* const known = std::ranges::find(kLateFusionNames, name);
-    if (known == kLateFusionNames.end())
-      map.error("unfused", "unknown-name", in_quotes(name) + " is no operation that is fused by itself",
-                "one of " + join(to_strings(kLateFusionNames), ", "));
-    else
-      fused[static_cast<std::size_t>(known - kLateFusionNames.begin())] = false;
-  }
-  return {.rms_norm = fused[0], .swiglu = fused[1], .rope = fused[2], .gelu = fused[3]};
+  return load_set<LateFusion>(map, "unfused", kLateFusionNames, "is no operation that is fused by itself");
 }
 
 OptionsSpec load_options(YamlMap& root) {
@@ -319,7 +316,7 @@ OptionsSpec load_options(YamlMap& root) {
   OptionsSpec spec;
   spec.scatter_gather = map.boolean("scatter_gather", true);
   spec.fused_kernels = map.boolean("fused_kernels", true);
-  spec.fuses = load_late_fusions(map);
+  spec.unfused = load_late_fusions(map);
   spec.gradient_accumulation_fusion = map.boolean("gradient_accumulation_fusion", true);
   spec.attention_kernel = map.text("attention_kernel", "");
   spec.software = map.text("software", "");

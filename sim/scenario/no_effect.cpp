@@ -373,11 +373,11 @@ void listen_to_buckets(Listener& listener, const Scenario& scenario) {
 }
 
 // Has the model any of the operations that do not run fused?
-bool has_unfused(const TransformerSpec& model, const LateFusions& fuses) {
-  return (!fuses.rms_norm && model.normalization == Normalization::kRmsNorm) ||
-         (!fuses.swiglu && model.activation == Activation::kSwiglu) ||
-         (!fuses.gelu && model.activation == Activation::kGelu) ||
-         (!fuses.rope && model.position == Position::kRope);
+bool has_any(const TransformerSpec& model, const LateFusions& unfused) {
+  return (unfused.has(LateFusion::kRmsNorm) && model.normalization == Normalization::kRmsNorm) ||
+         (unfused.has(LateFusion::kSwiglu) && model.activation == Activation::kSwiglu) ||
+         (unfused.has(LateFusion::kGelu) && model.activation == Activation::kGelu) ||
+         (unfused.has(LateFusion::kRope) && model.position == Position::kRope);
 }
 
 void listen_to_unfused(Listener& listener, const Scenario& scenario) {
@@ -385,10 +385,10 @@ void listen_to_unfused(Listener& listener, const Scenario& scenario) {
   const OptionsSpec& options = scenario.options;
   const auto* model = std::get_if<TransformerSpec>(&scenario.model);
   listener.say(kPath, !options.fused_kernels, "options.fused_kernels is false, and nothing is fused");
-  if (model == nullptr || options.fuses == LateFusions{}) return;
-  const bool has = has_unfused(*model, options.fuses);
+  if (model == nullptr || options.unfused.empty()) return;
+  const bool has = has_any(*model, options.unfused);
   listener.say(kPath, !has, "the model has no such operation");
-  listener.say(kPath, has && !has_unfused(*model, without(options.fuses, options.rules.fuses)),
+  listener.say(kPath, has && !has_any(*model, options.unfused - options.rules.unfused),
                "options.software fuses no such operation");
 }
 

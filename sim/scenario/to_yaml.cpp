@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <array>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -267,6 +268,14 @@ void print(Emitter& out, const PrintedSchedule& schedule) {
   if (spec.fused_share) out.real("fused_share", *spec.fused_share);
 }
 
+template <class Value>
+std::string names_of(const EnumSet<Value>& values, std::span<const std::string_view> known) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < known.size(); ++i)
+    if (values.has(static_cast<Value>(i))) names.emplace_back(known[i]);
+  return list_of(names, [](const std::string& name) { return name; });
+}
+
 void print_recompute(Emitter& out, const RecomputeSpec& spec) {
   const std::string_view granularity = word(spec.granularity, kRecomputeNames);
   if (spec.granularity == Recompute::kNone) return out.field("recompute", granularity);
@@ -276,10 +285,7 @@ void print_recompute(Emitter& out, const RecomputeSpec& spec) {
     out.field("method", word(spec.method, kRecomputeMethodNames));
     out.number("layers", spec.layers);
   } else {
-    std::vector<std::string> names;
-    for (std::size_t i = 0; i < kRecomputeModuleNames.size(); ++i)
-      if (spec.modules.has(static_cast<RecomputeModule>(i))) names.emplace_back(kRecomputeModuleNames[i]);
-    out.field("modules", list_of(names, [](const std::string& name) { return name; }));
+    out.field("modules", names_of(spec.modules, kRecomputeModuleNames));
   }
   out.close();
 }
@@ -308,20 +314,13 @@ void print(Emitter& out, const OverlapSpec& spec) {
   out.flag("shared_experts", spec.shared_experts);
 }
 
-std::string unfused(const LateFusions& fuses) {
-  const bool fused[] = {fuses.rms_norm, fuses.swiglu, fuses.rope, fuses.gelu};
-  std::vector<std::string> names;
-  for (std::size_t i = 0; i < kLateFusionNames.size(); ++i)
-    if (!fused[i]) names.emplace_back(kLateFusionNames[i]);
-  return list_of(names, [](const std::string& name) { return name; });
-}
-
 void print_options(Emitter& out, const Scenario& scenario) {
   const OptionsSpec& spec = scenario.options;
   out.open("options");
   out.flag("scatter_gather", spec.scatter_gather);
   out.flag("fused_kernels", spec.fused_kernels);
-  if (scenario.origins.contains("options.unfused")) out.field("unfused", unfused(spec.fuses));
+  if (scenario.origins.contains("options.unfused"))
+    out.field("unfused", names_of(spec.unfused, kLateFusionNames));
   out.flag("gradient_accumulation_fusion", spec.gradient_accumulation_fusion);
   if (spec.bucket_parameters) out.number("bucket_parameters", *spec.bucket_parameters);
   out.flag("reshard_after_forward", spec.reshard_after_forward);

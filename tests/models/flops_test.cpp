@@ -142,7 +142,7 @@ double repeated(const TransformerSpec& model, RecomputeModules modules) {
 }
 
 double repeated(const TransformerSpec& model, RecomputeModule module) {
-  return repeated(model, RecomputeModules().with(module));
+  return repeated(model, RecomputeModules{module});
 }
 
 // DeepSeek-V3: 3 dense layers of width 18432; 58 of experts and one of multi-token prediction, 8 x 2048
@@ -175,20 +175,19 @@ TEST(HardwareFlops, OfAFlashCoreCountItOnce) {
 // Llama-3 8B, a layer: q and v of 4096 + 1024 columns, a gate of 14336, all from 4096.
 TEST(HardwareFlops, OfRecomputeByOperatorRepeatTheFirstOfEachTwoProducts) {
   const TransformerSpec model = zoo::llama3_8b();
-  const Flops again =
-      hardware_flops(model, 1, 8192,
-                     {.granularity = Recompute::kSelective,
-                      .modules = RecomputeModules().with(RecomputeModule::kEverySecondProduct)}) -
-      model_flops(model, 1, 8192);
+  const Flops again = hardware_flops(model, 1, 8192,
+                                     {.granularity = Recompute::kSelective,
+                                      .modules = RecomputeModules{RecomputeModule::kEverySecondProduct}}) -
+                      model_flops(model, 1, 8192);
   EXPECT_EQ(again, Flops(2.0 * 32 * 8192 * 4096 * (4096 + 1024 + 14336)));
 }
 
 TEST(HardwareFlops, AddUpOverModules) {
   using enum RecomputeModule;
   const TransformerSpec model = zoo::deepseek_v3();
-  EXPECT_EQ(repeated(model, RecomputeModules().with(kMlp).with(kLatentUp).with(kLayerNorm)),
+  EXPECT_EQ(repeated(model, RecomputeModules{kMlp, kLatentUp, kLayerNorm}),
             repeated(model, kMlp) + repeated(model, kLatentUp));
-  EXPECT_EQ(repeated(model, RecomputeModules().with(kMoe).with(kSharedExperts)), repeated(model, kMoe));
+  EXPECT_EQ(repeated(model, RecomputeModules{kMoe, kSharedExperts}), repeated(model, kMoe));
 }
 
 TEST(HardwareFlops, OfModulesThatAModelHasNotAreTheModels) {

@@ -98,7 +98,7 @@ TEST(LayerTensors, OfLlamaIsTheSumOfItsTensors) {
   shard.fused_kernels = false;
   EXPECT_EQ(kept(zoo::llama3_8b(), shard), Bytes(1'376'780'288 + 8 * 8192 * 4096));
   shard.fused_kernels = true;
-  shard.fuses = {.rms_norm = false, .swiglu = false, .rope = false};
+  shard.unfused = {LateFusion::kRmsNorm, LateFusion::kSwiglu, LateFusion::kRope};
   EXPECT_EQ(kept(zoo::llama3_8b(), shard), Bytes(1'376'780'288 + 8 * 8192 * 4096));
   const Shard eight{.sequence = 8192, .tensor = 8, .sequence_parallel = true};
   EXPECT_EQ(kept(zoo::llama3_70b(), eight), Bytes(281'280'512));
@@ -307,10 +307,10 @@ TEST(ExpertLayer, KeepsMoreOfAnActivationThatIsNotFused) {
   };
   const Bytes routed(2LL * received_pairs(model, fused) * 2048), shared(2LL * 4096 * 2048);
   Shard eager = fused;
-  eager.fuses.swiglu = false;
+  eager.unfused = {LateFusion::kSwiglu};
   EXPECT_EQ(more_than_fused(eager), 2 * routed + shared);
   eager.recompute = Recompute::kSelective;
-  eager.modules = RecomputeModules().with(RecomputeModule::kMoeActivation);
+  eager.modules = RecomputeModules{RecomputeModule::kMoeActivation};
   EXPECT_EQ(more_than_fused(eager), shared - routed);
 }
 
@@ -360,14 +360,14 @@ TEST(ExpertLayer, SplitsWidthsByTheExpertTensorDegreeAndNotByTensor) {
 // Checkpoints around attention and feed-forward: what the norms read and what they give, 4 tensors of s h.
 TEST(LayerTensors, OfModulesCheckpointedOneByOneKeepsTheirInputs) {
   Shard shard{.sequence = 4096, .recompute = Recompute::kSelective};
-  shard.modules = RecomputeModules().with(RecomputeModule::kSelfAttention).with(RecomputeModule::kMlp);
+  shard.modules = RecomputeModules{RecomputeModule::kSelfAttention, RecomputeModule::kMlp};
   EXPECT_EQ(total(layer_tensors(zoo::llama3_8b(), shard)), Bytes(4 * 2 * 4096 * 4096));
 }
 
 TEST(ExpertLayer, DropsWhatItsModulesRecompute) {
   Shard shard{.sequence = 4096, .expert = 8, .recompute = Recompute::kSelective};
   const auto kept = [&](RecomputeModule module) {
-    shard.modules = RecomputeModules().with(module);
+    shard.modules = RecomputeModules{module};
     return layer_tensors(zoo::mixtral_8x7b(), shard, LayerKind::kExperts);
   };
   EXPECT_EQ(size_of(kept(RecomputeModule::kMoeActivation), "expert down input"), Bytes(0));
@@ -384,7 +384,7 @@ TEST(LatentAttention, KeepsCompressedAndExpandedForms) {
   EXPECT_EQ(size_of(tensors, "core output"), Bytes(2 * 4096 * 128 * 128));
   EXPECT_EQ(size_of(tensors, "compressed Q, K, V"), Bytes(2 * 4096 * (1536 + 512 + 64)));
   shard.recompute = Recompute::kSelective;
-  shard.modules = RecomputeModules().with(RecomputeModule::kLatentUp);
+  shard.modules = RecomputeModules{RecomputeModule::kLatentUp};
   EXPECT_EQ(size_of(layer_tensors(zoo::deepseek_v3(), shard), "Q, K, V"), Bytes(0));
 }
 
@@ -396,7 +396,7 @@ TEST(LayerTensors, IsSplitOverTheContextRanks) {
 
 TEST(LayerTensors, LosesBothNormOutputsToTheirRecompute) {
   Shard shard{.sequence = 8192, .recompute = Recompute::kSelective};
-  shard.modules = RecomputeModules().with(RecomputeModule::kLayerNorm);
+  shard.modules = RecomputeModules{RecomputeModule::kLayerNorm};
   const Bytes none = kept(zoo::llama3_8b(), {.sequence = 8192});
   EXPECT_EQ(none - kept(zoo::llama3_8b(), shard), Bytes(2 * 2 * 8192 * 4096));
   EXPECT_EQ(layer_transient(zoo::llama3_8b(), shard).recomputed, Bytes(2 * 2 * 8192 * 4096));
@@ -408,7 +408,7 @@ TEST(LayerTensors, LosesBothNormOutputsToTheirRecompute) {
 // 7168 + 2048) + 16 x 4 x 8192.
 TEST(LayerTensors, OfRecomputeByOperatorKeepsEverySecondProduct) {
   Shard shard{.sequence = 8192, .recompute = Recompute::kSelective};
-  shard.modules = RecomputeModules().with(RecomputeModule::kEverySecondProduct);
+  shard.modules = RecomputeModules{RecomputeModule::kEverySecondProduct};
   EXPECT_EQ(kept(zoo::llama3_8b(), shard),
             Bytes(8192LL * 2 * (4096 + 4096 + 1024 + 4096 + 14336) + 32 * 4 * 8192));
   shard.tensor = 2;

@@ -104,7 +104,7 @@ TEST(Experts, ExchangeFourTimesAndTwiceMoreIfRepeated) {
   EXPECT_EQ(all(), 4);
   shard.recompute = Recompute::kSelective;
   EXPECT_EQ(all(), 4);
-  shard.modules = RecomputeModules().with(RecomputeModule::kMoe);
+  shard.modules = RecomputeModules{RecomputeModule::kMoe};
   EXPECT_EQ(all(), 6);
   shard.recompute = Recompute::kFull;
   EXPECT_EQ(all(), 6);
@@ -265,15 +265,14 @@ TEST(Recomputation, OfPartsOfTheExperts) {
     return names(layer_operators(zoo::deepseek_v3(), shard, LayerKind::kExperts).recompute);
   };
   const RecomputeModules none;
-  const RecomputeModules parts =
-      none.with(RecomputeModule::kMoeActivation).with(RecomputeModule::kSharedExperts);
+  const RecomputeModules parts = {RecomputeModule::kMoeActivation, RecomputeModule::kSharedExperts};
   EXPECT_EQ(repeated(none), Names{});
   EXPECT_EQ(repeated(parts), (Names{"shared up", "shared activation", "shared down", "expert activation"}));
-  EXPECT_EQ(repeated(none.with(RecomputeModule::kMlp)), Names{});
-  const Names whole = repeated(none.with(RecomputeModule::kMoe));
+  EXPECT_EQ(repeated({RecomputeModule::kMlp}), Names{});
+  const Names whole = repeated({RecomputeModule::kMoe});
   EXPECT_EQ(whole.front(), "router");
   EXPECT_EQ(whole.back(), "shared add");
-  EXPECT_EQ(repeated(parts.with(RecomputeModule::kMoe)), whole);
+  EXPECT_EQ(repeated(parts | RecomputeModules{RecomputeModule::kMoe}), whole);
 }
 
 Flops products(const LayerOps& layer) {

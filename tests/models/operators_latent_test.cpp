@@ -126,7 +126,7 @@ TEST(LatentAttention, GathersBesideItsUpProjectionsIfOverlapped) {
 TEST(LatentAttention, RepeatsItsUpProjectionsOnly) {
   Shard shard = kFour;
   shard.recompute = Recompute::kSelective;
-  shard.modules = RecomputeModules().with(RecomputeModule::kLatentUp);
+  shard.modules = RecomputeModules{RecomputeModule::kLatentUp};
   EXPECT_EQ(names(layer_operators(zoo::deepseek_v3(), shard, LayerKind::kDense).recompute),
             (Names{"query gather", "query up", "kv gather", "kv up", "rope", "key concatenation"}));
 }

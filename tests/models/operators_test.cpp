@@ -338,10 +338,11 @@ TEST(ElementwiseOperators, OfALlamaMoveTheTablesBytes) {
 TEST(ElementwiseOperators, OfALlamaAreFusedOneByOne) {
   const LayerOps eager = layer_operators(zoo::llama3_8b(), {.sequence = 8192, .fused_kernels = false});
   const LayerOps fused = layer_operators(zoo::llama3_8b(), {.sequence = 8192});
-  const std::pair<std::string_view, LateFusions> rows[] = {
-      {"ffn norm", {.rms_norm = false}}, {"activation", {.swiglu = false}}, {"rope", {.rope = false}}};
-  for (const auto& [name, fuses] : rows) {
-    const LayerOps ops = layer_operators(zoo::llama3_8b(), {.sequence = 8192, .fuses = fuses});
+  const std::pair<std::string_view, LateFusions> rows[] = {{"ffn norm", {LateFusion::kRmsNorm}},
+                                                           {"activation", {LateFusion::kSwiglu}},
+                                                           {"rope", {LateFusion::kRope}}};
+  for (const auto& [name, unfused] : rows) {
+    const LayerOps ops = layer_operators(zoo::llama3_8b(), {.sequence = 8192, .unfused = unfused});
     for (const auto& [other, ignored] : rows) {
       SCOPED_TRACE(testing::Message() << name << " eager, " << other);
       const LayerOps& like = other == name ? eager : fused;
@@ -426,7 +427,7 @@ TEST(SequenceParallelism, GathersNoInputAgainThatIsKept) {
   shard.rules.gathered_inputs = true;
   EXPECT_EQ(layer_operators(zoo::gpt3_175b(), shard).input_gradient.size() + 2, again);
   shard.recompute = Recompute::kSelective;  // of the norms: their outputs are not kept
-  shard.modules = RecomputeModules().with(RecomputeModule::kLayerNorm);
+  shard.modules = RecomputeModules{RecomputeModule::kLayerNorm};
   EXPECT_EQ(layer_operators(zoo::gpt3_175b(), shard).input_gradient.size(), again);
 }
 
@@ -557,7 +558,7 @@ TEST(Recomputation, OfSelectedModulesRepeatsTheirForward) {
   Shard shard = with_sequence_parallelism(gpt3_shard());
   shard.recompute = Recompute::kSelective;
   const auto repeated = [&](RecomputeModule module) {
-    shard.modules = RecomputeModules().with(module);
+    shard.modules = RecomputeModules{module};
     return names(layer_operators(zoo::gpt3_175b(), shard).recompute);
   };
   EXPECT_EQ(repeated(RecomputeModule::kLayerNorm), (Names{"attention norm", "ffn norm"}));
@@ -575,7 +576,7 @@ TEST(Recomputation, OfSelectedModulesRepeatsTheirForward) {
 // both blocks (NVIDIA-NeMo/Automodel, analysis_report_no_flag.md of 2026-04-14).
 TEST(Recomputation, OfModulesThatStopsEarlyMakesNeitherLastProjection) {
   Shard shard{.sequence = 4096, .recompute = Recompute::kSelective, .recompute_stops_early = true};
-  shard.modules = RecomputeModules().with(RecomputeModule::kSelfAttention).with(RecomputeModule::kMlp);
+  shard.modules = RecomputeModules{RecomputeModule::kSelfAttention, RecomputeModule::kMlp};
   EXPECT_EQ(names(layer_operators(zoo::llama3_8b(), shard).recompute),
             (Names{"qkv", "rope", "flash attention", "ffn up", "activation"}));
 }
@@ -583,7 +584,7 @@ TEST(Recomputation, OfModulesThatStopsEarlyMakesNeitherLastProjection) {
 // The products that hardware_flops counts are repeated; the core is not.
 TEST(Recomputation, ByOperatorRepeatsQueriesValuesAndTheGate) {
   Shard shard{.sequence = 8192, .recompute = Recompute::kSelective};
-  shard.modules = RecomputeModules().with(RecomputeModule::kEverySecondProduct);
+  shard.modules = RecomputeModules{RecomputeModule::kEverySecondProduct};
   const LayerOps layer = layer_operators(zoo::llama3_8b(), shard);
   EXPECT_EQ(total_flops(layer.recompute), Flops(2.0 * 8192 * 4096 * (4096 + 1024 + 14336)));
   for (const Op& op : layer.recompute) EXPECT_NE(op.kind, OpKind::kFlashForward);

@@ -261,7 +261,7 @@ TEST(ZeroGroup, SharesExpertsAmongAllThatHoldThem) {
 TEST(RecomputeByOperator, IsForTheProductsOfDenseLayersAlone) {
   Case c;
   c.training.recompute = {.granularity = Recompute::kSelective,
-                          .modules = RecomputeModules().with(RecomputeModule::kEverySecondProduct)};
+                          .modules = RecomputeModules{RecomputeModule::kEverySecondProduct}};
   EXPECT_TRUE(outcome_of(c).plan);
   c.training.attention = Attention::kUnfused;
   EXPECT_EQ(message_of(c),
@@ -269,7 +269,7 @@ TEST(RecomputeByOperator, IsForTheProductsOfDenseLayersAlone) {
             "attention, whose core is two products more\n"
             "  hint: name other modules, or use recompute: full");
   c.training.attention = Attention::kFlash;
-  c.training.recompute.modules = c.training.recompute.modules.with(RecomputeModule::kMlp);
+  c.training.recompute.modules = c.training.recompute.modules | RecomputeModules{RecomputeModule::kMlp};
   EXPECT_EQ(
       message_of(c),
       "case.yaml: error: training.recompute.modules: every_second_product says of all tensors whether they "

@@ -161,7 +161,7 @@ TEST(Scenario, FillsInEveryDefault) {
   EXPECT_EQ(s.options,
             (OptionsSpec{.software = "megatron-lm-2021",
                          .rules = {.schedules = std::vector<std::string>{"1f1b", "interleaved-1f1b"},
-                                   .fuses = {.rms_norm = false, .swiglu = false, .rope = false},
+                                   .unfused = {LateFusion::kRmsNorm, LateFusion::kSwiglu, LateFusion::kRope},
                                    .operator_overhead = std::chrono::microseconds(70),
                                    .exchange_overhead =
                                        sourced(Duration(std::chrono::microseconds(900)),
@@ -559,17 +559,17 @@ TEST(Scenario, SaysWhatSelectiveRecomputeOfFlashAttentionBrings) {
 
 // What the scenario names is unfused beside what its software leaves so.
 TEST(Scenario, AddsToWhatItsSoftwareDoesNotFuse) {
-  const auto fuses = [](const std::string& software) {
+  const auto unfused = [](const std::string& software) {
     const Result result = read(
         "stagecraft: 1\nmodel: llama-3-8b\ncluster: {node: dgx-h100, nodes: 1}\n"
         "training: {global_batch_size: 8}\noptions: {unfused: gelu, software: " +
         software + "}\n");
     EXPECT_TRUE(result.scenario) << result.messages;
-    return both(result.scenario->options.fuses, result.scenario->options.rules.fuses);
+    return result.scenario->options.unfused | result.scenario->options.rules.unfused;
   };
-  const LateFusions old = fuses("megatron-lm-2021"), now = fuses("megatron-core");
-  EXPECT_FALSE(old.rms_norm || old.swiglu || old.rope || old.gelu);
-  EXPECT_TRUE(now.rms_norm && now.swiglu && now.rope && !now.gelu);
+  EXPECT_EQ(unfused("megatron-lm-2021"),
+            (LateFusions{LateFusion::kRmsNorm, LateFusion::kSwiglu, LateFusion::kRope, LateFusion::kGelu}));
+  EXPECT_EQ(unfused("megatron-core"), LateFusions{LateFusion::kGelu});
 }
 
 TEST(Scenario, ReadsRecomputeAsAWordOrAMapping) {
@@ -587,7 +587,7 @@ TEST(Scenario, ReadsRecomputeAsAWordOrAMapping) {
             (RecomputeSpec{.granularity = Recompute::kFull, .method = RecomputeMethod::kBlock, .layers = 3}));
   EXPECT_EQ(recompute("{granularity: selective, modules: layernorm}"),
             (RecomputeSpec{.granularity = Recompute::kSelective,
-                           .modules = RecomputeModules().with(RecomputeModule::kLayerNorm)}));
+                           .modules = RecomputeModules{RecomputeModule::kLayerNorm}}));
   EXPECT_EQ(recompute("{granularity: none}"), RecomputeSpec{});
 }
 
@@ -943,8 +943,9 @@ TEST(Scenario, RunsTheSoftwareOfItsProfileUnlessItNamesOne) {
   EXPECT_EQ(options(gpts).software, "fsdp-2023");
   EXPECT_EQ(options(fp16).software, "megatron-deepspeed-2021");
   EXPECT_EQ(options(fp16_ranks).software, "fsdp2");  // of those that shard, it has tensor ranks
-  EXPECT_EQ(options(llamas).rules.fuses, (LateFusions{.rms_norm = false, .swiglu = false, .rope = false}));
-  EXPECT_EQ(options(gated).rules.fuses, LateFusions());
+  EXPECT_EQ(options(llamas).rules.unfused,
+            (LateFusions{LateFusion::kRmsNorm, LateFusion::kSwiglu, LateFusion::kRope}));
+  EXPECT_EQ(options(gated).rules.unfused, LateFusions());
   const Result whole = read(head),
                sharded = read(head + "parallelism: {zero_stage: 3}\noptions: {software: fsdp-2023}\n"),
                alone = read(head + "parallelism: {tensor: 8, zero_stage: 3}\n"),
@@ -1007,11 +1008,11 @@ TEST(Scenario, RecomputesWhatItsSoftwareCallsSelective) {
     EXPECT_TRUE(result.scenario) << result.messages;
     return result.scenario->training.recompute.modules;
   };
-  const RecomputeModules second = RecomputeModules().with(RecomputeModule::kEverySecondProduct);
+  const RecomputeModules second = RecomputeModules{RecomputeModule::kEverySecondProduct};
   EXPECT_EQ(modules("llama-3-8b", 3, "selective"), second);
   EXPECT_EQ(modules("llama-3-8b", 3, "{granularity: selective}"), second);
   EXPECT_EQ(modules("llama-3-8b", 3, "{granularity: selective, modules: mlp}"),
-            RecomputeModules().with(RecomputeModule::kMlp));
+            RecomputeModules{RecomputeModule::kMlp});
   EXPECT_EQ(modules("llama-3-8b", 3, "full"), kCoreAttentionOnly);
   EXPECT_EQ(modules("llama-3-8b", 1, "selective"), kCoreAttentionOnly);
   EXPECT_EQ(modules("mixtral-8x7b", 3, "selective"), kCoreAttentionOnly);

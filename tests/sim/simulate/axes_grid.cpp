@@ -150,13 +150,13 @@ std::vector<RecomputeSpec> ways_to_recompute(const Scenario& scenario) {
   std::vector<RecomputeSpec> ways;
   RecomputeModules several;
   for (const RecomputeModule module : modules) {
-    ways.push_back({.granularity = Recompute::kSelective, .modules = RecomputeModules().with(module)});
-    several = several.with(module);
+    ways.push_back({.granularity = Recompute::kSelective, .modules = RecomputeModules{module}});
+    several = several | RecomputeModules{module};
     ways.push_back({.granularity = Recompute::kSelective, .modules = several});
   }
   if (!model.experts && !model.latent_attention && scenario.training.attention == Attention::kFlash)
     ways.push_back({.granularity = Recompute::kSelective,
-                    .modules = RecomputeModules().with(RecomputeModule::kEverySecondProduct)});
+                    .modules = RecomputeModules{RecomputeModule::kEverySecondProduct}});
   for (const std::int64_t layers : {1, 2, 8}) {
     for (const RecomputeMethod method : {RecomputeMethod::kBlock, RecomputeMethod::kUniform})
       ways.push_back({.granularity = Recompute::kFull, .method = method, .layers = layers});
