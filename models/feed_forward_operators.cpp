@@ -33,7 +33,7 @@ FeedForward feed_forward(const FeedForwardNames& names, bool normed, std::int64_
                  .out = up,
                  .in = h,
                  .bias = model.biases,
-                 .input = gathered_or(normed ? Fp8Source::kNorm : Fp8Source::kSixteenBit, shard)},
+                 .input = gathered_or(normed ? from_norm(model, shard) : Fp8Source::kSixteenBit, shard)},
           .down = {.name = names.down,
                    .tokens = t,
                    .out = h,
@@ -47,7 +47,7 @@ void add_up_forward(Ops& ops, const FeedForward& block, const Linear& up, const 
                     const Shard& shard) {
   add_gather(ops,
              {.name = block.names.gather,
-              .what = block.normed ? GatherOf::kNormedInput : GatherOf::kInput,
+              .what = block.normed ? gather_of_norm(model, shard) : GatherOf::kInput,
               .width = model.hidden,
               .beside = beside_next_gemm(shard)},
              shard);

@@ -17,6 +17,8 @@ struct ForwardFlops {
   double mlp = 0;           // dense feed-forward blocks
   double shared = 0;        // shared experts
   double routed = 0;        // router, gate of the shared experts, and the K experts of each token
+  double projections = 0;   // output projections, of `attention`
+  double down = 0;          // the last products of `mlp`
   double every_second = 0;  // q and v GEMMs, and the first of the dense feed-forward block (its gate)
   double heads = 0;         // heads of the model, and of each layer of multi-token prediction
 
@@ -46,10 +48,12 @@ void add_layers(const TransformerSpec& model, LayerKind kind, double layers, dou
   sum.attention += linear(matrices.qkv + matrices.latent_down + matrices.projection);
   sum.latent_up += linear(matrices.latent_up);
   sum.core += 2.0 * layers * sequence * sequence * static_cast<double>(core_columns(model));
+  sum.projections += linear(matrices.projection);
   sum.mlp += linear(matrices.ffn);
+  const std::int64_t one = matrices.ffn / (model.activation == Activation::kSwiglu ? 3 : 2);
+  sum.down += linear(one);
   if (kind == LayerKind::kDense)
-    sum.every_second += linear(matrices.qkv - model.hidden * model.kv_heads * model.head_size +
-                               matrices.ffn / (model.activation == Activation::kSwiglu ? 3 : 2));
+    sum.every_second += linear(matrices.qkv - model.hidden * model.kv_heads * model.head_size + one);
   sum.shared += linear(matrices.shared);
   if (kind == LayerKind::kExperts)
     sum.routed +=
@@ -84,10 +88,11 @@ double repeated(const ForwardFlops& forward, const RecomputedShare& recompute) {
   // The unfused core alone counts by the convention of the paper's figures (s/6h more), three times one
   // repetition.
   if (modules.has(kSelfAttention))
-    again += forward.attention + forward.latent_up + forward.core;
+    again += forward.attention + forward.latent_up + forward.core -
+             (recompute.stops_early ? forward.projections : 0);
   else if (modules.has(kCoreAttention))
     again += (recompute.flash_core ? 1.0 : 3.0) * forward.core;
-  if (modules.has(kMlp)) again += forward.mlp;
+  if (modules.has(kMlp)) again += forward.mlp - (recompute.stops_early ? forward.down : 0);
   if (modules.has(kMoe)) again += forward.routed;
   if (modules.has(kMoe) || modules.has(kSharedExperts)) again += forward.shared;
   if (modules.has(kLatentUp) && !modules.has(kSelfAttention)) again += forward.latent_up;
@@ -117,9 +122,12 @@ Flops hardware_flops(const TransformerSpec& model, std::int64_t samples, std::in
     case Recompute::kSelective:
       again = repeated(forward, recompute);
       break;
-    case Recompute::kFull:
-      again = flops_of_layers(model, recompute.layers.value_or(layers_in(model)), sequence).layers();
+    case Recompute::kFull: {
+      const ForwardFlops of_layers =
+          flops_of_layers(model, recompute.layers.value_or(layers_in(model)), sequence);
+      again = of_layers.layers() - (recompute.stops_early ? of_layers.down : 0);
       break;
+    }
   }
   return Flops(static_cast<double>(samples) * (3.0 * forward.all() + again));
 }

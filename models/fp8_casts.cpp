@@ -30,7 +30,7 @@ int layouts(const Shard& shard) {
 MemoryPass scaling(Fp8Source source, const Shard& shard) {
   if (shard.fp8_recipe == Fp8Recipe::kTorchao) return kLargestValue;
   if (shard.fp8_recipe != Fp8Recipe::kCurrent) return {.bytes = 0, .kernels = 0};
-  const bool known = source == Fp8Source::kNorm && shard.fused_kernels;
+  const bool known = source == Fp8Source::kNorm;
   return {.bytes = known ? 0 : kLargestValue.bytes, .kernels = known ? 1 : 2};
 }
 
@@ -58,7 +58,7 @@ void add_largest_of_ranks(Ops& ops) {
 }  // namespace
 
 bool norm_writes_fp8(const Shard& shard) {
-  return shard.precision == Precision::kFp8 && shard.fp8_recipe == Fp8Recipe::kDelayed && shard.fused_kernels;
+  return shard.precision == Precision::kFp8 && shard.fp8_recipe == Fp8Recipe::kDelayed;
 }
 
 std::int64_t fp8_scale_bytes(std::int64_t elements, const Shard& shard) {

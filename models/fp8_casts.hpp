@@ -25,12 +25,12 @@ namespace stagecraft {
 // How a tensor comes to the GEMMs that read it.
 enum class Fp8Source : std::uint8_t {
   kSixteenBit,
-  kNorm,      // from a norm of the same module, as in Transformer Engine's LayerNormLinear
+  kNorm,      // from a fused norm of the same module, as in Transformer Engine's LayerNormLinear
   kGathered,  // in fp8, from the ranks of the tensor group: add_local_cast() was theirs
   kSent,      // in fp8, to its experts
 };
 
-// Does a norm that feeds GEMMs alone write fp8?
+// Does a fused norm that feeds GEMMs alone write fp8?
 [[nodiscard]] bool norm_writes_fp8(const Shard& shard);
 
 // Scales in bytes that belong to `elements` in one layout.

@@ -17,9 +17,6 @@ namespace {
 
 constexpr std::int64_t kFp32 = 4;  // bytes
 
-constexpr auto kInput = FreedBy::kInputGradient;
-constexpr auto kWeight = FreedBy::kWeightGradient;
-
 // Sizes in bytes of the building blocks of a layer's tensors.
 class LayerSizes {
  public:
@@ -78,8 +75,8 @@ class LayerSizes {
   const Widths widths_;
 };
 
-void keep(SavedTensors& tensors, std::string_view name, std::int64_t size, FreedBy freed_by) {
-  if (size > 0) tensors.push_back({.name = name, .size = Bytes(size), .freed_by = freed_by});
+void keep(SavedTensors& tensors, std::string_view name, std::int64_t size) {
+  if (size > 0) tensors.push_back({.name = name, .size = Bytes(size)});
 }
 
 // Bytes kept for a norm of the residual stream. A recomputed norm keeps its input only.
@@ -94,21 +91,21 @@ void keep_latents(SavedTensors& tensors, const TransformerSpec& model, const Sha
   const LayerSizes sizes(model, shard);
   const std::int64_t rows = sizes.element() * shard.local_tokens(),
                      ranks = latent.query_rank + latent.kv_rank;
-  keep(tensors, "compressed Q, K, V", sizes.normed(rows * ranks) + rows * latent.rope_head_size, kInput);
+  keep(tensors, "compressed Q, K, V", sizes.normed(rows * ranks) + rows * latent.rope_head_size);
   const std::int64_t up = shard.keeps_gathered() ? sizes.columns(ranks) : rows * ranks;
-  keep(tensors, "up projection input", sizes.input(up), kWeight);
+  keep(tensors, "up projection input", sizes.input(up));
 }
 
 // Selective recompute by operator saves the output of every second GEMM. These are the saved tensors of
 // attention.
 void keep_every_second_of_attention(SavedTensors& tensors, const TransformerSpec& model, const Shard& shard) {
   const LayerSizes sizes(model, shard);
-  keep(tensors, "layer input", sizes.residual(), kInput);
-  keep(tensors, "key product", sizes.key(), kInput);
-  keep(tensors, "core output", sizes.output(), kWeight);
-  keep(tensors, "log-sum-exp", sizes.log_sum_exp(), kInput);
-  keep(tensors, "projection product", sizes.gathered(), kInput);
-  if (shard.tensor > 1) keep(tensors, "reduced projection", sizes.residual(), kInput);
+  keep(tensors, "layer input", sizes.residual());
+  keep(tensors, "key product", sizes.key());
+  keep(tensors, "core output", sizes.output());
+  keep(tensors, "log-sum-exp", sizes.log_sum_exp());
+  keep(tensors, "projection product", sizes.gathered());
+  if (shard.tensor > 1) keep(tensors, "reduced projection", sizes.residual());
 }
 
 // Gate, up and down are the fifth to seventh GEMM; without a gate, up and down are the fifth and sixth. The
@@ -117,28 +114,28 @@ void keep_every_second_of_feed_forward(SavedTensors& tensors, const TransformerS
                                        const Shard& shard) {
   const LayerSizes sizes(model, shard);
   if (model.activation == Activation::kSwiglu)
-    keep(tensors, "up product", sizes.ffn(), kInput);
+    keep(tensors, "up product", sizes.ffn());
   else
-    keep(tensors, "down product", sizes.gathered(), kInput);
-  if (shard.tensor > 1) keep(tensors, "reduced feed-forward", sizes.residual(), kInput);
+    keep(tensors, "down product", sizes.gathered());
+  if (shard.tensor > 1) keep(tensors, "reduced feed-forward", sizes.residual());
 }
 
 void keep_core(SavedTensors& tensors, const LayerSizes& sizes, const Shard& shard) {
-  keep(tensors, "core output", sizes.output(), shard.keeps_fp8() ? kInput : kWeight);
-  keep(tensors, "projection input", sizes.copy(sizes.output()), kWeight);
+  keep(tensors, "core output", sizes.output());
+  keep(tensors, "projection input", sizes.copy(sizes.output()));
   if (shard.repeats_core()) return;
   if (shard.attention == Attention::kFlash)
-    keep(tensors, "log-sum-exp", sizes.log_sum_exp(), kInput);
+    keep(tensors, "log-sum-exp", sizes.log_sum_exp());
   else
-    keep(tensors, "attention scores", sizes.saved_scores(), kInput);
+    keep(tensors, "attention scores", sizes.saved_scores());
 }
 
 // Keeps the inputs of a norm and of the GEMM that reads its output.
 void keep_norm(SavedTensors& tensors, const LayerSizes& sizes, const Shard& shard, std::string_view norm,
                std::string_view product) {
-  keep(tensors, norm, norm_input(sizes, shard), kInput);
+  keep(tensors, norm, norm_input(sizes, shard));
   if (!shard.recomputes(RecomputeModule::kLayerNorm))
-    keep(tensors, product, sizes.input(sizes.column_input()), kWeight);
+    keep(tensors, product, sizes.input(sizes.column_input()));
 }
 
 // Keeps the tensors between the QKV GEMM and the projection.
@@ -146,9 +143,8 @@ void keep_within_attention(SavedTensors& tensors, const TransformerSpec& model, 
   const LayerSizes sizes(model, shard);
   if (model.latent_attention) keep_latents(tensors, model, shard);
   if (!model.latent_attention || !shard.recomputes(RecomputeModule::kLatentUp))
-    keep(tensors, "Q, K, V", sizes.query() + sizes.key() + sizes.value(), kInput);
-  if (model.qk_norm)
-    keep(tensors, "Q and K before their norms", sizes.normed(sizes.query() + sizes.key()), kInput);
+    keep(tensors, "Q, K, V", sizes.query() + sizes.key() + sizes.value());
+  if (model.qk_norm) keep(tensors, "Q and K before their norms", sizes.normed(sizes.query() + sizes.key()));
   keep_core(tensors, sizes, shard);
 }
 
@@ -158,7 +154,7 @@ void keep_attention(SavedTensors& tensors, const TransformerSpec& model, const S
   const LayerSizes sizes(model, shard);
   keep_norm(tensors, sizes, shard, "norm 1 input", "QKV input");
   if (!shard.recomputes(RecomputeModule::kSelfAttention)) keep_within_attention(tensors, model, shard);
-  keep(tensors, "attention dropout mask", sizes.mask(), kInput);
+  keep(tensors, "attention dropout mask", sizes.mask());
 }
 
 void keep_feed_forward(SavedTensors& tensors, const TransformerSpec& model, const Shard& shard) {
@@ -167,11 +163,11 @@ void keep_feed_forward(SavedTensors& tensors, const TransformerSpec& model, cons
   const LayerSizes sizes(model, shard);
   keep_norm(tensors, sizes, shard, "norm 2 input", "up input");
   if (!shard.recomputes(RecomputeModule::kMlp)) {
-    keep(tensors, "up output", sizes.up(), kInput);
-    if (sizes.eager_gate()) keep(tensors, "silu(gate)", sizes.ffn(), kInput);
-    keep(tensors, "down input", sizes.input(sizes.ffn()), kWeight);
+    keep(tensors, "up output", sizes.up());
+    if (sizes.eager_gate()) keep(tensors, "silu(gate)", sizes.ffn());
+    keep(tensors, "down input", sizes.input(sizes.ffn()));
   }
-  keep(tensors, "feed-forward dropout mask", sizes.mask(), kInput);
+  keep(tensors, "feed-forward dropout mask", sizes.mask());
 }
 
 // Bytes kept of a token at its expert. A token that was sent in fp8 is kept in fp8.
@@ -186,35 +182,34 @@ void keep_routed_experts(SavedTensors& tensors, const TransformerSpec& model, co
   const std::int64_t pairs = received_pairs(model, shard);
   constexpr std::int64_t kRouterBytes = 8;  // logits and probabilities in fp32
   constexpr std::int64_t kMapBytes = 16;    // rows and their inverse, 64-bit indices
-  keep(tensors, "router logits", kRouterBytes * shard.local_tokens() * model.experts->count, kInput);
-  keep(tensors, "routing maps", kMapBytes * shard.local_tokens() * model.experts->top_k, kInput);
-  keep(tensors, "received tokens", expert_row(model, shard) * pairs, kWeight);
-  keep(tensors, "expert up output", sizes.element() * pairs * widths.up, kInput);
+  keep(tensors, "router logits", kRouterBytes * shard.local_tokens() * model.experts->count);
+  keep(tensors, "routing maps", kMapBytes * shard.local_tokens() * model.experts->top_k);
+  keep(tensors, "received tokens", expert_row(model, shard) * pairs);
+  keep(tensors, "expert up output", sizes.element() * pairs * widths.up);
   if (shard.recomputes(RecomputeModule::kMoeActivation)) return;
   const std::int64_t activation = sizes.element() * pairs * widths.ffn;
-  if (sizes.eager_gate()) keep(tensors, "expert silu(gate)", activation, kInput);
-  if (sizes.eager_activation()) keep(tensors, "expert activation before its weight", activation, kInput);
-  keep(tensors, "expert down input", sizes.input(activation), kWeight);
+  if (sizes.eager_gate()) keep(tensors, "expert silu(gate)", activation);
+  if (sizes.eager_activation()) keep(tensors, "expert activation before its weight", activation);
+  keep(tensors, "expert down input", sizes.input(activation));
 }
 
 void keep_experts(SavedTensors& tensors, const TransformerSpec& model, const Shard& shard) {
   const LayerSizes sizes(model, shard);
-  keep(tensors, "norm 2 input", norm_input(sizes, shard), kInput);
-  if (!shard.recomputes(RecomputeModule::kLayerNorm))
-    keep(tensors, "router input", sizes.residual(), kWeight);
+  keep(tensors, "norm 2 input", norm_input(sizes, shard));
+  if (!shard.recomputes(RecomputeModule::kLayerNorm)) keep(tensors, "router input", sizes.residual());
   if (!shard.recomputes(RecomputeModule::kMoe)) {
     keep_routed_experts(tensors, model, shard);
     if (!shard.recomputes(RecomputeModule::kSharedExperts)) {
       const ExpertWidths widths = expert_widths(model, shard.weight_split());
       const std::int64_t input =
           shard.keeps_gathered() ? sizes.input(sizes.gathered()) : sizes.copy(sizes.residual());
-      if (widths.shared > 0) keep(tensors, "shared up input", input, kWeight);
-      keep(tensors, "shared up output", sizes.columns(widths.shared_up), kInput);
-      if (sizes.eager_gate()) keep(tensors, "shared silu(gate)", sizes.columns(widths.shared), kInput);
-      keep(tensors, "shared down input", sizes.input(sizes.columns(widths.shared)), kWeight);
+      if (widths.shared > 0) keep(tensors, "shared up input", input);
+      keep(tensors, "shared up output", sizes.columns(widths.shared_up));
+      if (sizes.eager_gate()) keep(tensors, "shared silu(gate)", sizes.columns(widths.shared));
+      keep(tensors, "shared down input", sizes.input(sizes.columns(widths.shared)));
     }
   }
-  keep(tensors, "feed-forward dropout mask", sizes.mask(), kInput);
+  keep(tensors, "feed-forward dropout mask", sizes.mask());
 }
 
 std::int64_t logits(const TransformerSpec& model, const Shard& shard) {
@@ -339,11 +334,11 @@ SavedTensors mtp_tensors(const TransformerSpec& model, const Shard& shard) {
   const LayerSizes sizes(model, shard);
   SavedTensors tensors = embedding_tensors(model, shard);
   if (shard.recompute == Recompute::kFull) {
-    keep(tensors, "multi-token embedding", sizes.residual(), kInput);
+    keep(tensors, "multi-token embedding", sizes.residual());
     return tensors;
   }
-  keep(tensors, "multi-token norm inputs", sizes.normed(2 * sizes.residual()), kInput);
-  keep(tensors, "multi-token projection input", sizes.input(2 * sizes.column_input()), kWeight);
+  keep(tensors, "multi-token norm inputs", sizes.normed(2 * sizes.residual()));
+  keep(tensors, "multi-token projection input", sizes.input(2 * sizes.column_input()));
   return tensors;
 }
 
@@ -351,8 +346,8 @@ SavedTensors embedding_tensors(const TransformerSpec& model, const Shard& shard)
   const LayerSizes sizes(model, shard);
   constexpr std::int64_t kTokenId = 8;
   SavedTensors tensors;
-  keep(tensors, "token ids", kTokenId * shard.tokens(), kWeight);
-  keep(tensors, "embedding dropout mask", sizes.mask(), kInput);
+  keep(tensors, "token ids", kTokenId * shard.tokens());
+  keep(tensors, "embedding dropout mask", sizes.mask());
   return tensors;
 }
 
@@ -360,14 +355,14 @@ SavedTensors head_tensors(const TransformerSpec& model, const Shard& shard) {
   const Shard of_head = shard_of_head(shard);
   const LayerSizes sizes(model, of_head);
   SavedTensors tensors;
-  keep(tensors, "final norm input", sizes.normed(sizes.residual()), kInput);
-  keep(tensors, "head input", sizes.column_input(), kWeight);
+  keep(tensors, "final norm input", sizes.normed(sizes.residual()));
+  keep(tensors, "head input", sizes.column_input());
   if (shard.software.fused_loss) {
-    keep(tensors, "logits, then their gradient", sizes.element() * logits(model, shard), kWeight);
+    keep(tensors, "logits, then their gradient", sizes.element() * logits(model, shard));
   } else if (shard.rules.loss_in_16_bit && !shard.software.fp32_logits) {
-    keep(tensors, "logits", sizes.element() * logits(model, shard), kInput);
+    keep(tensors, "logits", sizes.element() * logits(model, shard));
   } else {
-    keep(tensors, "softmax of the logits", kFp32 * logits(model, shard), kInput);
+    keep(tensors, "softmax of the logits", kFp32 * logits(model, shard));
   }
   return tensors;
 }

@@ -1,8 +1,7 @@
 // Memory that one GPU needs: states, and the tensors that each layer keeps for the backward pass.
 //
-// An inventory rather than a coefficient: every tensor has a name, a size and the half of the backward pass
-// that lets go of it, so that a ledger can print them and a split backward can free them in turn. T tokens of
-// the rank, T' = T/t under sequence parallelism, e bytes an element.
+// An inventory rather than a coefficient: every tensor has a name and a size, so that a ledger can print them.
+// T tokens of the rank, T' = T/t under sequence parallelism, e bytes an element.
 //
 //   source  Korthikanti et al. (arXiv 2205.05198), Table 2 and eqs 1-6; Megatron-LM's
 //           distributed-optimizer table.
@@ -38,15 +37,9 @@ struct StateBytes {
 // Are the masters the only weights that stay? They are under FSDP, which shards weights in fp32.
 [[nodiscard]] bool masters_alone(const Shard& shard);
 
-enum class FreedBy : std::uint8_t {
-  kInputGradient,   // the operator that produced it passes its gradient on
-  kWeightGradient,  // input of a GEMM: its weight gradient needs it
-};
-
 struct SavedTensor {
   std::string_view name;  // static storage
   Bytes size;
-  FreedBy freed_by = FreedBy::kInputGradient;
 
   friend bool operator==(const SavedTensor&, const SavedTensor&) = default;
 };

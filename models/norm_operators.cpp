@@ -19,13 +19,21 @@ bool fuses_norm(const TransformerSpec& model, const Shard& shard) {
                                                           : fuses(shard, LateFusion::kRmsNorm);
 }
 
+Fp8Source from_norm(const TransformerSpec& model, const Shard& shard) {
+  return fuses_norm(model, shard) ? Fp8Source::kNorm : Fp8Source::kSixteenBit;
+}
+
+GatherOf gather_of_norm(const TransformerSpec& model, const Shard& shard) {
+  return fuses_norm(model, shard) ? GatherOf::kNormedInput : GatherOf::kInput;
+}
+
 Norm residual_norm(std::string_view name, const TransformerSpec& model, const Shard& shard) {
   return {.name = name, .rows = shard.local_tokens(), .width = model.hidden};
 }
 
 void add_norm_forward(Ops& ops, const Norm& norm, const TransformerSpec& model, const Shard& shard) {
   MemoryPass pass = norm_traffic(model, shard).forward;
-  if (norm.feeds_products && norm_writes_fp8(shard)) pass.bytes -= 1;
+  if (norm.feeds_products && fuses_norm(model, shard) && norm_writes_fp8(shard)) pass.bytes -= 1;
   Op op = memory_op(norm.name, norm.rows * norm.width, pass, shard);
   // Statistics in fp32: mean and deviation, or the root mean square alone.
   op.bytes += Bytes(norm.rows * (model.normalization == Normalization::kLayerNorm ? 8 : 4));

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string_view>
 
+#include "models/op_builder.hpp"
 #include "models/operators.hpp"
 
 namespace stagecraft {
@@ -16,6 +17,9 @@ struct Norm {
 };
 // Is it one kernel, which also adds the gradient of the residual?
 [[nodiscard]] bool fuses_norm(const TransformerSpec& model, const Shard& shard);
+// How the products of the module get what a norm wrote: only a fused one knows of fp8.
+[[nodiscard]] Fp8Source from_norm(const TransformerSpec& model, const Shard& shard);
+[[nodiscard]] GatherOf gather_of_norm(const TransformerSpec& model, const Shard& shard);
 
 // A norm over the T' tokens of the rank, h wide.
 [[nodiscard]] Norm residual_norm(std::string_view name, const TransformerSpec& model, const Shard& shard);

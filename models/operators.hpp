@@ -161,6 +161,7 @@ struct RecomputedShare {
   Recompute granularity = Recompute::kNone;
   RecomputeModules modules = kCoreAttentionOnly;
   bool flash_core = false;              // the repeated core is a flash kernel
+  bool stops_early = false;             // Shard::recompute_stops_early
   std::optional<LayerCounts> layers{};  // layers that full recompute repeats; none: all of the model's
 };
 [[nodiscard]] Flops hardware_flops(const TransformerSpec& model, std::int64_t samples, std::int64_t sequence,

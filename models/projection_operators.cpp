@@ -37,7 +37,7 @@ Linear qkv(const TransformerSpec& model, const Shard& shard) {
           .out = widths(model, shard.tensor).qkv(),
           .in = model.hidden,
           .bias = model.qkv_bias,
-          .input = gathered_or(Fp8Source::kNorm, shard)};
+          .input = gathered_or(from_norm(model, shard), shard)};
 }
 
 Norm query_norm(const TransformerSpec& model, const Shard& shard) {
@@ -61,7 +61,7 @@ void add_gathered_forward(Ops& ops, const Linear& products, const TransformerSpe
                           const Shard& shard) {
   add_gather(ops,
              {.name = "qkv gather",
-              .what = GatherOf::kNormedInput,
+              .what = gather_of_norm(model, shard),
               .width = model.hidden,
               .beside = beside_next_gemm(shard)},
              shard);
@@ -120,7 +120,7 @@ LatentLinears latent_linears(const TransformerSpec& model, const Shard& shard) {
   const Widths w = widths(model, shard.tensor);
   const std::int64_t local = shard.local_tokens(), t = shard.tokens(), h = model.hidden;
   const std::int64_t kv_out = w.heads * (ranks.nope_head_size + ranks.value_head_size);
-  const Fp8Source query = has_query_rank(model) ? Fp8Source::kNorm : Fp8Source::kSixteenBit;
+  const Fp8Source query = has_query_rank(model) ? from_norm(model, shard) : Fp8Source::kSixteenBit;
   return {
       .query_down = {.name = "query down", .tokens = local, .out = ranks.query_rank, .in = h},
       .kv_down = {.name = "kv down", .tokens = local, .out = ranks.kv_rank + ranks.rope_head_size, .in = h},
@@ -133,7 +133,7 @@ LatentLinears latent_linears(const TransformerSpec& model, const Shard& shard) {
                 .tokens = t,
                 .out = kv_out,
                 .in = ranks.kv_rank,
-                .input = gathered_or(Fp8Source::kNorm, shard)}};
+                .input = gathered_or(from_norm(model, shard), shard)}};
 }
 
 Norm query_latent_norm(const TransformerSpec& model, const Shard& shard) {
@@ -251,14 +251,14 @@ void add_latent_up_forward(Ops& ops, const TransformerSpec& model, const Shard& 
   const std::int64_t keys = shard.tokens() * widths(model, shard.tensor).key_value;
   add_gather(ops,
              {.name = "query gather",
-              .what = has_query_rank(model) ? GatherOf::kNormedInput : GatherOf::kInput,
+              .what = has_query_rank(model) ? gather_of_norm(model, shard) : GatherOf::kInput,
               .width = linear.query_up.in,
               .beside = beside_next_gemm(shard)},
              shard);
   add_forward(ops, linear.query_up, shard);
   add_gather(ops,
              {.name = "kv gather",
-              .what = GatherOf::kNormedInput,
+              .what = gather_of_norm(model, shard),
               .width = kv_latent_width(model),
               .beside = beside_next_gemm(shard)},
              shard);

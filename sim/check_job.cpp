@@ -166,7 +166,7 @@ void check_background(const Scenario& scenario, Diagnostics& diagnostics) {
 bool fills_buckets(const Scenario& scenario) {
   const int zero = zero_stage_in_effect(scenario);
   const bool gathers = zero >= 1 && scenario.overlap.parameters;
-  return zero < 3 && has_replicas(scenario) && (gathers || (zero < 2 && scenario.overlap.gradients));
+  return zero < 3 && has_replicas(scenario) && (gathers || scenario.overlap.gradients);
 }
 
 }  // namespace

@@ -68,6 +68,7 @@ ByProvenance provenance_shares(const Scenario& scenario, const IterationPrices& 
   }
   for (const RankPrice& rank : prices.ranks)
     for_each_price(rank, [&](const PassPrice& price) { take(price, 1); });
+  take(prices.ranks.front().tied_embedding, 1);  // of the other rank
   take(prices.host, 1);
   double total = 0;
   for (const double s : seconds) total += s;
@@ -166,11 +167,13 @@ void fill_work(const Scenario& scenario, const ParallelPlan& plan, Report& repor
   const auto* model = std::get_if<TransformerSpec>(&scenario.model);
   if (model == nullptr) return;
   report.model_flops = model_flops(*model, training.global_batch_size, training.sequence_length);
-  report.hardware_flops = hardware_flops(*model, training.global_batch_size, training.sequence_length,
-                                         {.granularity = training.recompute.granularity,
-                                          .modules = repeated_modules(scenario),
-                                          .flash_core = training.attention == Attention::kFlash,
-                                          .layers = recomputed_layers(*model, training.recompute, plan)});
+  report.hardware_flops =
+      hardware_flops(*model, training.global_batch_size, training.sequence_length,
+                     {.granularity = training.recompute.granularity,
+                      .modules = repeated_modules(scenario),
+                      .flash_core = training.attention == Attention::kFlash,
+                      .stops_early = scenario.options.rules.stops_early(training.recompute),
+                      .layers = recomputed_layers(*model, training.recompute, plan)});
   report.peak = mean_peak(scenario);
 }
 

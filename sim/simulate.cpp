@@ -54,14 +54,13 @@ MemoryLedger ledger_of(const Scenario& scenario, const ParallelPlan& plan, const
     return stages_ledger(*stages, plan, schedule,
                          scenario.profile ? scenario.profile->device.memory : Bytes(0));
   }
-  const PricingRequest job = pricing_request(scenario, plan);
+  const HardwareProfile& smallest = smallest_device(scenario);
+  PricingRequest job = pricing_request(scenario, plan);
+  job.fp8_layouts = smallest.memory.fp8_weight_copies();
   const Shard shard = shard_of(job);
-  MemoryLedger ledger =
-      transformer_ledger(std::get<TransformerSpec>(scenario.model), {.job = job,
-                                                                     .shard = shard,
-                                                                     .schedule = schedule,
-                                                                     .profile = smallest_device(scenario),
-                                                                     .until_over = until_over});
+  MemoryLedger ledger = transformer_ledger(
+      std::get<TransformerSpec>(scenario.model),
+      {.job = job, .shard = shard, .schedule = schedule, .profile = smallest, .until_over = until_over});
   if (scenario.cluster) ledger.host = host_memory(ledger.stages, plan, *scenario.cluster);
   return ledger;
 }

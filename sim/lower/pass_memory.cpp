@@ -17,7 +17,7 @@ void add(SavedTensors& sum, const SavedTensors& tensors, std::int64_t times) {
   for (const SavedTensor& tensor : tensors) {
     auto known =
         std::find_if(sum.begin(), sum.end(), [&](const SavedTensor& t) { return t.name == tensor.name; });
-    if (known == sum.end()) known = sum.insert(sum.end(), {tensor.name, Bytes(0), tensor.freed_by});
+    if (known == sum.end()) known = sum.insert(sum.end(), {tensor.name, Bytes(0)});
     known->size += tensor.size * times;
   }
 }
@@ -57,7 +57,7 @@ class StageSum {
       if (layers > 0) counts_.push_back({.kind = kind, .plain = layers - again, .recomputed = again});
     }
     if (content.mtp_layers > 0) {
-      const bool again = habits.recomputed_mtp;
+      const bool again = content.recomputed_mtp;
       counts_.push_back({.kind = model.mtp_kind(),
                          .plain = again ? 0 : content.mtp_layers,
                          .recomputed = again ? content.mtp_layers : 0,
@@ -115,8 +115,7 @@ class StageSum {
       const std::int64_t groups = ceil_div(checkpoints, habits_.checkpoint_group);
       // The first checkpoint lies in the receive buffer of the micro-batch.
       const std::int64_t received = shard_.rules.step_messages && !content_.embedding ? 1 : 0;
-      add(kept, {{.name = "checkpoints", .size = row, .freed_by = FreedBy::kInputGradient}},
-          groups - received);
+      add(kept, {{.name = "checkpoints", .size = row}}, groups - received);
     }
     add(kept, prediction_tensors(), content_.mtp_layers);
     return kept;
@@ -129,10 +128,7 @@ class StageSum {
     add(kept, layers, 1);
     add(kept, head_tensors(model_, shard_), heads());
     if (shard_.software.keep_outputs && !content_.head)
-      add(kept,
-          {{.name = "stage output",
-            .size = boundary_activation(model_, shard_),
-            .freed_by = FreedBy::kInputGradient}},
+      add(kept, {{.name = "stage output", .size = boundary_activation(model_, shard_)}},
           1 + content_.mtp_layers);
     return kept;
   }
@@ -140,9 +136,7 @@ class StageSum {
   // The tensors kept by a stage with a recompute pass: its input.
   SavedTensors input() const {
     if (content_.embedding) return {};
-    return {{.name = "checkpoints",
-             .size = boundary_activation(model_, shard_),
-             .freed_by = FreedBy::kInputGradient}};
+    return {{.name = "checkpoints", .size = boundary_activation(model_, shard_)}};
   }
 
   // The kept input doubles as the tensor that the first norm would save again.
@@ -153,7 +147,7 @@ class StageSum {
 
   // Kept of a prediction beside its layer and its head.
   SavedTensors prediction_tensors() const {
-    return mtp_tensors(model_, shard_.of_layers(habits_.recomputed_mtp));
+    return mtp_tensors(model_, shard_.of_layers(content_.recomputed_mtp));
   }
 
   // Of this stage, one for each token that is predicted.
@@ -313,8 +307,8 @@ class StageSum {
   // Memory freed when the backward of multi-token prediction ends: its own tensors and those of all heads.
   Bytes gone_behind_mtp() const {
     Bytes own = total(prediction_tensors());
-    own += habits_.recomputed_mtp ? boundary_activation(model_, shard_)
-                                  : total(layer_tensors(model_, plain_, model_.mtp_kind()));
+    own += content_.recomputed_mtp ? boundary_activation(model_, shard_)
+                                   : total(layer_tensors(model_, plain_, model_.mtp_kind()));
     return on_gpu(own * content_.mtp_layers) + head_activation(model_, shard_) * heads();
   }
 
@@ -363,8 +357,7 @@ PassHabits pass_habits(const RecomputeSpec& recompute, const OffloadSpec& offloa
   const bool uniform =
       recompute.granularity == Recompute::kFull && recompute.method == RecomputeMethod::kUniform;
   return {.checkpoint_group = uniform ? std::max<std::int64_t>(recompute.layers, 1) : 1,
-          .offloaded = offload.activations,
-          .recomputed_mtp = recompute.repeats_mtp()};
+          .offloaded = offload.activations};
 }
 
 StageTensors stage_tensors(const TransformerSpec& model, const Shard& shard, const StageContent& content,

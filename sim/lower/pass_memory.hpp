@@ -25,11 +25,10 @@
 
 namespace stagecraft {
 
-// Treatment of the kept tensors: checkpoint groups, offload, recompute of multi-token prediction.
+// Treatment of the kept tensors: checkpoint groups, offload.
 struct PassHabits {
   std::int64_t checkpoint_group = 1;  // layers that full recompute expands at once
   double offloaded = 0;               // share of the layers' kept tensors that lives in host memory
-  bool recomputed_mtp = false;        // layers of multi-token prediction are repeated too
 };
 // A share of a size, to the nearest byte.
 [[nodiscard]] Bytes share_of(Bytes size, double share);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 
 #include "base/ceil_div.hpp"
 #include "models/compute_cost.hpp"
@@ -294,8 +295,7 @@ RankPrice GradientPricing::price_rank(int rank) {
     if (zero == 1 || zero == 2) price.parameter_buckets.push_back(price_buckets(rank, held.stage, true));
     price.copies.push_back(price_copies(held.stage));
   }
-  if (!tied_embedding_) tied_embedding_ = price_tied_embedding();  // the same for all ranks
-  price.tied_embedding = *tied_embedding_;
+  if (rank == 0) price.tied_embedding = price_tied_embedding();
   price_norms(rank, price);
   price.optimizer = price_optimizer(rank);
   return price;

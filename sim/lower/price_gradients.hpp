@@ -27,7 +27,6 @@
 #pragma once
 
 #include <map>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -85,7 +84,6 @@ class GradientPricing {
   const Shard shard_;
   const Sharing dense_, experts_;
   std::map<std::pair<int, RankGroup>, std::vector<PlacedGroup>> groups_;
-  std::optional<PassPrice> tied_embedding_;
 };
 
 // Parameters of one gradient bucket: options.bucket_parameters, or Megatron-LM's rule.

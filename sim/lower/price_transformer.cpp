@@ -44,13 +44,6 @@ EdgePrice price_edge(const TransformerSpec& model, const Network& network, const
   return price;
 }
 
-// Does recompute stop at the last needed GEMM? Only where a checkpoint group is a single layer.
-bool stops_early(const PricingRequest& request) {
-  const RecomputeSpec& recompute = request.training.recompute;
-  return request.options.rules.recompute_stops_early &&
-         (recompute.method == RecomputeMethod::kBlock || recompute.layers == 1);
-}
-
 // Under ZeRO 2 and 3 gradients are reduced after each pass and not accumulated. They are cast and copied into
 // the reduction buffer, with the same traffic as an accumulation inside the GEMM, and are priced as one.
 //   source  torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py, foreach_reduce_scatter_copy_in.
@@ -108,7 +101,7 @@ Shard shard_of(const PricingRequest& request) {
           .recompute = request.training.recompute.granularity,
           .modules = request.training.recompute.modules,
           .repeats_flash = request.options.rules.repeats_flash,
-          .recompute_stops_early = stops_early(request),
+          .recompute_stops_early = request.options.rules.stops_early(request.training.recompute),
           .fused_kernels = request.options.fused_kernels,
           .unfused = request.options.unfused | request.options.rules.unfused,
           .gradient_accumulation_fusion = adds_in_products(request),

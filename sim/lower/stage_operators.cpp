@@ -5,14 +5,13 @@ namespace stagecraft {
 std::vector<CountedOps> stage_operators(const TransformerSpec& model, const PricingRequest& request,
                                         const StageContent& content) {
   const Shard shard = shard_of(request);
-  const bool inner_again = request.training.recompute.repeats_mtp();
   std::vector<CountedOps> all;
   for (const LayerKind kind : {LayerKind::kDense, LayerKind::kExperts}) {
     const std::int64_t again = content.recomputed_of(kind);
     const std::int64_t inner = kind == model.mtp_kind() ? content.mtp_layers : 0;
     for (const bool recomputed : {false, true}) {
-      const std::int64_t times =
-          (recomputed ? again : content.layers_of(kind) - again) + (recomputed == inner_again ? inner : 0);
+      const std::int64_t times = (recomputed ? again : content.layers_of(kind) - again) +
+                                 (recomputed == content.recomputed_mtp ? inner : 0);
       if (times > 0)
         all.push_back({.layer = kind,
                        .recomputed = recomputed,
@@ -25,7 +24,7 @@ std::vector<CountedOps> stage_operators(const TransformerSpec& model, const Pric
   if (content.mtp_layers > 0)
     all.push_back({.unit = UnitKind::kMtp,
                    .times = content.mtp_layers,
-                   .ops = mtp_operators(model, shard.of_layers(inner_again))});
+                   .ops = mtp_operators(model, shard.of_layers(content.recomputed_mtp))});
   if (content.head)
     all.push_back(
         {.unit = UnitKind::kHead, .times = model.heads_of_tokens(), .ops = head_operators(model, shard)});

@@ -139,7 +139,8 @@ std::vector<StageUnit> stage_units(const TransformerSpec& model, const ParallelP
   for (std::int64_t layer = 0; layer < content.mtp_layers; ++layer) {
     ParameterShare share = mtp_parameters(model, split);
     if (layer == 0) share.dense += lookup_parameters(model, plan, content);
-    add_unit({.kind = UnitKind::kMtp}, share, mtp_product_weights(model, split));
+    add_unit({.kind = UnitKind::kMtp, .recomputed = content.recomputed_mtp}, share,
+             mtp_product_weights(model, split));
   }
   if (content.head) {
     add_unit({.kind = UnitKind::kHead}, {.dense = head_parameters(model, plan.tensor)});

@@ -33,6 +33,7 @@ struct StageContent {
   bool recompute_pass = false;
   // Multi-token prediction: on the stage of the last layers, or on one of its own before the head's.
   std::int64_t mtp_layers = 0;
+  bool recomputed_mtp = false;  // full recompute repeats these too
   bool embedding = false;
   bool head = false;
 

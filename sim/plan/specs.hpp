@@ -121,6 +121,11 @@ struct SoftwareRules {
   bool shards_fp8 = false;
   MemoryRules memory = {};
 
+  // Does recompute stop at the last product that is read again? Only where a checkpoint group is one layer.
+  [[nodiscard]] bool stops_early(const RecomputeSpec& recompute) const {
+    return recompute_stops_early && (recompute.method == RecomputeMethod::kBlock || recompute.layers == 1);
+  }
+
   friend bool operator==(const SoftwareRules&, const SoftwareRules&) = default;
 };
 

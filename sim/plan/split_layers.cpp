@@ -182,8 +182,10 @@ std::vector<StageContent> stage_contents(const TransformerSpec& model, const Par
   SC_CHECK(first == model.layers, "the stages hold the whole model");
   stages.front().embedding = true;
   stages.back().head = true;
-  (mtp_has_own_stage(model, spec.stage_layers) ? *(stages.end() - 2) : stages.back()).mtp_layers =
-      model.mtp_layers;
+  StageContent& predicting =
+      mtp_has_own_stage(model, spec.stage_layers) ? *(stages.end() - 2) : stages.back();
+  predicting.mtp_layers = model.mtp_layers;
+  predicting.recomputed_mtp = model.mtp_layers > 0 && recompute.repeats_mtp();
   return stages;
 }
 

@@ -377,7 +377,7 @@ bool has_any(const TransformerSpec& model, const LateFusions& unfused) {
   return (unfused.has(LateFusion::kRmsNorm) && model.normalization == Normalization::kRmsNorm) ||
          (unfused.has(LateFusion::kSwiglu) && model.activation == Activation::kSwiglu) ||
          (unfused.has(LateFusion::kGelu) && model.activation == Activation::kGelu) ||
-         (unfused.has(LateFusion::kRope) && model.position == Position::kRope);
+         (unfused.has(LateFusion::kRope) && (model.latent_attention || model.position == Position::kRope));
 }
 
 void listen_to_unfused(Listener& listener, const Scenario& scenario) {

@@ -205,6 +205,20 @@ TEST(HardwareFlops, OfFullRecomputeRepeatTheLayersOfMultiTokenPrediction) {
             Flops(4 * (forward - heads) + 3 * heads));
 }
 
+// PyTorch's checkpoints end with the last product that is read again: 32 layers of 4096 x 14336 less, and of
+// attention alone 4096 x 4096.
+TEST(HardwareFlops, LeaveOutTheLastProductWhereRecomputeStopsEarly) {
+  const auto less = [](RecomputedShare recompute) {
+    const Flops whole = hardware_flops(zoo::llama3_8b(), 1, 4096, recompute);
+    recompute.stops_early = true;
+    return (whole - hardware_flops(zoo::llama3_8b(), 1, 4096, recompute)).count() / (2.0 * 4096 * 32 * 4096);
+  };
+  EXPECT_NEAR(less({.granularity = Recompute::kFull}), 14336, 1e-6);
+  EXPECT_NEAR(less({.granularity = Recompute::kSelective, .modules = {RecomputeModule::kMlp}}), 14336, 1e-6);
+  EXPECT_NEAR(less({.granularity = Recompute::kSelective, .modules = {RecomputeModule::kSelfAttention}}),
+              4096, 1e-6);
+}
+
 // Blocks repeat layers of one kind and not of another: a dense one of DeepSeek-V3 is 2 * 4096 * (its matrices)
 // and its core, and nothing of multi-token prediction.
 TEST(HardwareFlops, OfFullRecomputeCountTheLayersThatAreRepeated) {

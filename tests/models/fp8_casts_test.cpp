@@ -74,9 +74,6 @@ TEST(Fp8Casts, ByCurrentScalesReadATensorTwice) {
   EXPECT_EQ(cast(Fp8Source::kSixteenBit, blackwell), (Traffic{5, 3}));
   EXPECT_EQ(cast(Fp8Source::kNorm, hopper), (Traffic{4, 2}));
   EXPECT_EQ(cast(Fp8Source::kGathered, hopper), (Traffic{2, 1}));
-  Shard eager = hopper;
-  eager.fused_kernels = false;
-  EXPECT_EQ(cast(Fp8Source::kNorm, eager), (Traffic{6, 3}));
 }
 
 // Both layouts from 16 bit, on any device, with a byte of scales for 32 elements in each.

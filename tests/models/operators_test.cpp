@@ -451,6 +451,23 @@ TEST(Overlap, HidesInputGradientReductionsAndInputGathersOnly) {
   EXPECT_EQ(hidden(sp.recompute), Names{});
 }
 
+// A norm that is plain PyTorch writes 16 bit, which is cast before QKV as any other tensor.
+TEST(Fp8, OnlyAFusedNormWritesIt) {
+  Shard shard{.sequence = 8192, .precision = Precision::kFp8};
+  const auto of_norm = [&] {
+    const LayerOps layer = layer_operators(zoo::llama3_8b(), shard);
+    return std::pair(find(layer.forward, "attention norm").bytes, find(layer.forward, "fp8 cast").bytes);
+  };
+  const std::int64_t elements = 8192LL * 4096;
+  EXPECT_EQ(of_norm().second, Bytes(2 * elements));
+  shard.unfused = {LateFusion::kRmsNorm};
+  const auto unfused = of_norm();
+  shard.unfused = {};
+  shard.fused_kernels = false;
+  EXPECT_EQ(unfused, of_norm());
+  EXPECT_EQ(unfused.second, Bytes(4 * elements));
+}
+
 // Source: torch/distributed/_functional_collectives.py: chunk and cat around what is not the first dimension.
 TEST(FunctionalCollectives, HideNothingAndCopyWhatSeveralSamplesGatherAndScatter) {
   Shard shard = with_sequence_parallelism(gpt3_shard());

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <string_view>
@@ -9,6 +10,7 @@
 
 #include "models/memory.hpp"
 #include "models/operators.hpp"
+#include "sim/lower/stage_parameters.hpp"
 #include "tests/sim/simulate/scenarios.hpp"
 
 namespace stagecraft {
@@ -84,6 +86,22 @@ TEST(Weights, OfMultiTokenPredictionHaveTheEmbeddingWithThem) {
       EXPECT_EQ(weights_of_rank(scenario, last) - without, 2 * (2 * mtp_parameters(model, {}).all() + copy));
     }
   }
+}
+
+// They are gathered again, and keep no fp8 copies, as the layers that full recompute repeats.
+TEST(Units, OfMultiTokenPredictionAreRecomputedAsLayersAre) {
+  Scenario scenario = small("zero_stage: 3", 2);
+  auto& model = std::get<TransformerSpec>(scenario.model);
+  model.position = Position::kRope;
+  model.mtp_layers = 1;
+  const auto recomputed = [&](Recompute granularity, RecomputeMethod method) {
+    scenario.training.recompute = {.granularity = granularity, .method = method};
+    const std::vector<StageUnit> units = stage_units(model, simulate_in_full(scenario).prepared.plan, 0);
+    return std::ranges::find(units, UnitKind::kMtp, &StageUnit::kind)->recomputed;
+  };
+  EXPECT_TRUE(recomputed(Recompute::kFull, RecomputeMethod::kUniform));
+  EXPECT_FALSE(recomputed(Recompute::kFull, RecomputeMethod::kBlock));  // of the decoder only
+  EXPECT_FALSE(recomputed(Recompute::kNone, RecomputeMethod::kUniform));
 }
 
 // On a stage of its own, a layer of multi-token prediction has the embedding with it, and the head stays alone.

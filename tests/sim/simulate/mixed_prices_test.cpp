@@ -52,6 +52,25 @@ TEST(MixedPrices, AStageIsPricedByTheDevicesThatItRunsOn) {
   EXPECT_EQ(forward_of(mixed, 2), forward_of(simulate_in_full(on(kA100)), 2));
 }
 
+// The card with the least memory is the one whose layouts of fp8 weights count.
+TEST(MixedPrices, MemoryDoesNotDependOnTheOrderOfTheNodes) {
+  const auto in_fp8 = [](const std::string& nodes) {
+    Scenario scenario = on(nodes);
+    scenario.training.precision = Precision::kFp8;
+    return simulate(scenario).peak;
+  };
+  const std::string h100 = "{node: dgx-h100, nodes: 3}", b200 = "{node: dgx-b200, nodes: 3}";
+  EXPECT_EQ(in_fp8(h100 + ", " + b200), in_fp8(b200 + ", " + h100));
+}
+
+// Two ranks hold the tied word embedding: it is no work of the others.
+TEST(MixedPrices, TheTiedEmbeddingIsOfTheFirstRank) {
+  const IterationPrices prices = simulate_in_full(on(kH100)).prices;
+  EXPECT_GT(prices.ranks[0].tied_embedding.total(), Duration::zero());
+  for (const std::size_t rank : {1, 2})
+    EXPECT_EQ(prices.ranks[rank].tied_embedding.total(), Duration::zero());
+}
+
 // Node 2 is the last H100, and the other replica of its stage is on node 3, the first A100.
 TEST(MixedPrices, AStageOnTwoKindsIsAsSlowAsTheSlowerOne) {
   const Simulation mixed = simulate_in_full(on(kThreeAndThree));

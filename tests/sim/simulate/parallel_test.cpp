@@ -474,6 +474,22 @@ TEST(ExpertGradients, AreReducedOverTheirOwnRanks) {
   EXPECT_GT(reductions(4), reductions(32));
 }
 
+// ZeRO 2 gathers weights by the buckets of overlapped gradients, though it reduces none in them.
+TEST(Buckets, OfAParameterEachAreTooMany) {
+  for (const int zero : {0, 1, 2}) {
+    for (const char* overlap : {"parameters: false", "gradients: true"}) {
+      const Scenario scenario = scenario_of(
+          "stagecraft: 1\nmodel: llama-3-8b\ncluster: {node: dgx-h100, nodes: 1}\noptions: "
+          "{bucket_parameters: "
+          "1}\ntraining: {global_batch_size: 8}\nparallelism: {zero_stage: " +
+          std::to_string(zero) + "}\noverlap: {" + overlap + "}\n");
+      Diagnostics diagnostics;
+      EXPECT_FALSE(prepare(scenario, diagnostics)) << zero << ", " << overlap;
+      EXPECT_EQ(diagnostics.items().front().code, "too-many");
+    }
+  }
+}
+
 // System: a word embedding of 65.5 M of 0.4 G parameters, buckets of 40 M. Its gradient is complete at the
 // very end, and nobody cuts it: the last bucket of the backward, the first of the forward, has it and less
 // than a bucket of others. A stage without it ends with the rest of a bucket.
