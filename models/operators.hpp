@@ -112,19 +112,22 @@ struct LayerOps {
 // 1): zeroing, norm, Adam, copy to 16 bit.
 [[nodiscard]] Ops optimizer_operators(std::int64_t parameters, std::int64_t sharded, const Shard& shard);
 
-// Parameters that one GPU holds. Dense ones are reduced over data x context ranks, those of routed experts
-// over the expert-data ranks.
-struct ParameterShare {
-  std::int64_t dense = 0, experts = 0;
-  [[nodiscard]] std::int64_t all() const { return dense + experts; }
-  friend ParameterShare operator*(const ParameterShare& share, std::int64_t times) {
-    return {.dense = share.dense * times, .experts = share.experts * times};
-  }
-  friend ParameterShare operator-(const ParameterShare& x, const ParameterShare& y) {
+// Of what one GPU holds, the dense parameters' and the routed experts': the former are reduced over data x
+// context ranks, the latter over the expert-data ranks.
+template <class T>
+struct Share {
+  T dense{}, experts{};
+  [[nodiscard]] T all() const { return dense + experts; }
+  friend Share operator-(const Share& x, const Share& y) {
     return {.dense = x.dense - y.dense, .experts = x.experts - y.experts};
   }
-  friend bool operator==(const ParameterShare&, const ParameterShare&) = default;
+  friend bool operator==(const Share&, const Share&) = default;
 };
+using ParameterShare = Share<std::int64_t>;
+using ByteShare = Share<Bytes>;
+[[nodiscard]] inline ByteShare operator*(const ParameterShare& share, Bytes each) {
+  return {.dense = share.dense * each, .experts = share.experts * each};
+}
 // A layer's parameters: split t ways, key/value heads replicated where k < t; routed experts e x et ways;
 // router, norms and MLA's down projections on every rank.
 [[nodiscard]] ParameterShare layer_parameters(const TransformerSpec& model, LayerKind kind,

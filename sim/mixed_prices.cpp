@@ -61,7 +61,7 @@ IterationPrices price_on_several_devices(const Scenario& scenario, const Cluster
   PricingRequest each = request;
   each.collectives = nullptr;  // the memo holds one profile's costs only
   for (const HardwareProfile& profile : scenario.group_profiles) {
-    each.fp8_layouts = profile.memory.fp8_weight_copies();
+    each.shard.fp8_layouts = profile.memory.fp8_weight_copies();
     kinds.push_back(price_transformer(model, profile, cluster, each));
   }
   const auto groups = groups_by_rank(*scenario.cluster, request.plan);

@@ -17,16 +17,17 @@
 namespace stagecraft {
 
 PricingRequest pricing_request(const Scenario& scenario, const ParallelPlan& plan, bool shared_links) {
-  return {.plan = plan,
-          .parallelism = scenario.parallelism,
-          .training = scenario.training,
-          .overlap = scenario.overlap,
-          .options = scenario.options,
-          .offload = scenario.offload,
-          .gpus = scenario.job_gpus,
-          .expert_pairs = overlaps_expert_exchanges(scenario),
-          .fp8_layouts = scenario.profile ? scenario.profile->memory.fp8_weight_copies() : 2,
-          .shared_links = shared_links && scenario.network.shared()};
+  PricingRequest request{.plan = plan,
+                         .parallelism = scenario.parallelism,
+                         .training = scenario.training,
+                         .overlap = scenario.overlap,
+                         .options = scenario.options,
+                         .offload = scenario.offload,
+                         .gpus = scenario.job_gpus,
+                         .shared_links = shared_links && scenario.network.shared()};
+  request.shard = shard_of(request, scenario.profile ? scenario.profile->memory.fp8_weight_copies() : 2,
+                           overlaps_expert_exchanges(scenario));
+  return request;
 }
 
 std::vector<Bytes> message_bytes(const Scenario& scenario, const ParallelPlan& plan) {

@@ -44,7 +44,7 @@ std::string text_of(const Op& op, Precision precision) {
 std::vector<ShapedOperator> shaped_operators(const TransformerSpec& model, const ParallelPlan& plan,
                                              const PricingRequest& request, const HardwareProfile& profile) {
   const double times = static_cast<double>(plan.micro_batches) / plan.pipeline;
-  const Precision precision = shard_of(request).precision;
+  const Precision precision = request.shard.precision;
   std::vector<ShapedOperator> found;
   for (const CountedOps& piece : stage_operators(model, request, whole_content(plan))) {
     const LayerOps& ops = piece.ops;

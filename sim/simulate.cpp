@@ -56,11 +56,10 @@ MemoryLedger ledger_of(const Scenario& scenario, const ParallelPlan& plan, const
   }
   const HardwareProfile& smallest = smallest_device(scenario);
   PricingRequest job = pricing_request(scenario, plan);
-  job.fp8_layouts = smallest.memory.fp8_weight_copies();
-  const Shard shard = shard_of(job);
-  MemoryLedger ledger = transformer_ledger(
-      std::get<TransformerSpec>(scenario.model),
-      {.job = job, .shard = shard, .schedule = schedule, .profile = smallest, .until_over = until_over});
+  job.shard.fp8_layouts = smallest.memory.fp8_weight_copies();
+  MemoryLedger ledger =
+      transformer_ledger(std::get<TransformerSpec>(scenario.model),
+                         {.job = job, .schedule = schedule, .profile = smallest, .until_over = until_over});
   if (scenario.cluster) ledger.host = host_memory(ledger.stages, plan, *scenario.cluster);
   return ledger;
 }

@@ -64,11 +64,7 @@ class ShapePlanner {
  public:
   ShapePlanner(const HardwareProfile& profile, const Scenario& scenario, const TransformerSpec& model,
                const ParallelPlan& plan)
-      : profile_(profile),
-        model_(model),
-        plan_(plan),
-        request_(pricing_request(scenario, plan)),
-        shard_(shard_of(request_)) {}
+      : profile_(profile), model_(model), plan_(plan), request_(pricing_request(scenario, plan)) {}
 
   // Published rows are included, because a fitted table replaces the published one; and measured ones, where
   // it replaces them for the sake of one that is not.
@@ -88,10 +84,10 @@ class ShapePlanner {
  private:
   void add(const Op& op, double seconds, Wanted& wanted) const {
     if (op.kind != OpKind::kFlashForward && op.kind != OpKind::kFlashBackward)
-      return add(gemm_sample(op, op.precision.value_or(shard_.precision)), seconds, wanted);
+      return add(gemm_sample(op, op.precision.value_or(request_.shard.precision)), seconds, wanted);
     // A curve is fitted to three lengths; all have a part in the price.
     for (const std::int64_t part : {1, 2, 4})
-      add(attention_sample(op, std::max<std::int64_t>(op.attention.keys / part, 1), model_, shard_),
+      add(attention_sample(op, std::max<std::int64_t>(op.attention.keys / part, 1), model_, request_.shard),
           seconds / 3, wanted);
   }
 
@@ -106,7 +102,6 @@ class ShapePlanner {
   const TransformerSpec& model_;
   const ParallelPlan& plan_;
   PricingRequest request_;
-  Shard shard_;
 };
 
 // A row of the table that a fit makes (calibrate/fit/gemm_samples.hpp): a GEMM in 16 bit, alone.

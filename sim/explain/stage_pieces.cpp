@@ -47,7 +47,6 @@ std::vector<StagePiece> StagePieces::priced(HeldStage held) const {
   const Cluster cluster(*scenario_.cluster);
   const PricingRequest request = pricing_request(scenario_, plan_, false);
   const Network network = network_of(cluster, *scenario_.profile, request);
-  const Shard shard = shard_of(request);
   std::vector<StagePiece> slowest;
   Duration longest{};
   const StageContent& content = plan_.stages[static_cast<std::size_t>(held.stage)];
@@ -55,7 +54,7 @@ std::vector<StagePiece> StagePieces::priced(HeldStage held) const {
     std::vector<StagePiece> pieces;
     Duration here{};
     for (CountedOps& counted : stage_operators(*model, request, content)) {
-      StagePrice price = price_operators(counted.ops, network, shard, groups);
+      StagePrice price = price_operators(counted.ops, network, request.shard, groups);
       here += price.total() * counted.times;
       pieces.push_back({.name = name_of(counted, false),
                         .all = name_of(counted, true),

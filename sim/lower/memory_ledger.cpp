@@ -43,11 +43,11 @@ PipelineTensors pipeline_tensors(const TransformerSpec& model, const LedgerReque
     tensors.content_of.push_back(static_cast<std::size_t>(known - contents.begin()));
     if (known == contents.end()) {
       contents.push_back(&content);
-      tensors.contents.push_back(stage_tensors(model, request.shard, content, habits));
+      tensors.contents.push_back(stage_tensors(model, request.job.shard, content, habits));
     }
     const std::size_t stage = tensors.passes.size();
     PassMemory& pass = tensors.passes.emplace_back(pass_memory(tensors.of(stage)));
-    add_gradients_of_passes(pass, model, request.job, request.shard, static_cast<int>(stage));
+    add_gradients_of_passes(pass, model, request.job, static_cast<int>(stage));
   }
   return tensors;
 }
@@ -73,7 +73,7 @@ std::optional<Schedule> replayed(const Schedule& schedule) {
 std::vector<PassMemory> offloaded_passes(const TransformerSpec& model, const LedgerRequest& request) {
   std::vector<PassMemory> passes;
   for (const StageContent& content : request.job.plan.stages) {
-    const Bytes all = offloadable(model, request.shard, content, request.job.training.recompute);
+    const Bytes all = offloadable(model, request.job.shard, content, request.job.training.recompute);
     const Bytes out = share_of(all, request.job.offload.activations);
     passes.push_back(
         {.kept = out, .freed_by_input_gradient = out, .forward_transient = {}, .backward_transient = {}});
@@ -88,7 +88,7 @@ class RankLedger {
       : model_(model),
         request_(request),
         plan_(request.job.plan),
-        shard_(request.shard),
+        shard_(request.job.shard),
         rank_(rank),
         states_(model, request, rank) {}
 
@@ -322,7 +322,6 @@ std::string MemoryLedger::shortage() const {
 MemoryLedger transformer_ledger(const TransformerSpec& model, const LedgerRequest& job) {
   const std::optional<Schedule> drained = replayed(job.schedule);
   const LedgerRequest request{.job = job.job,
-                              .shard = job.shard,
                               .schedule = drained ? *drained : job.schedule,
                               .profile = job.profile,
                               .until_over = job.until_over};

@@ -107,7 +107,6 @@ struct MemoryLedger {
 
 struct LedgerRequest {
   const PricingRequest& job;
-  const Shard& shard;  // shard_of(job)
   const Schedule& schedule;
   const HardwareProfile& profile;
   // For callers that need only the verdict: the ledger ends with the first rank that runs out of memory, and

@@ -44,9 +44,9 @@ std::vector<std::int64_t> bucket_sizes(std::int64_t parameters, std::int64_t siz
 // Bytes of weights that are gathered after the step. Under mxfp8 they are gathered in 16 bit, and cast along
 // rows and columns where they arrive.
 //   source  NVIDIA/Megatron-LM @0f76128b, docs/user-guide/features/low_precision_training.md
-ParameterShare stepped_weight_bytes(const ParameterShare& share, const ParameterShare& products,
-                                    const Shard& shard) {
-  if (shard.fp8_recipe == Fp8Recipe::kMxfp8) return share * state_bytes(shard).weight;
+ByteShare stepped_weight_bytes(const ParameterShare& share, const ParameterShare& products,
+                               const Shard& shard) {
+  if (shard.fp8_recipe == Fp8Recipe::kMxfp8) return share * Bytes(state_bytes(shard).weight);
   return weight_bytes(share, products, shard);
 }
 
@@ -72,7 +72,7 @@ GradientPricing::GradientPricing(const TransformerSpec& model, const Network& ne
     : model_(model),
       network_(network),
       request_(request),
-      shard_(shard_of(request)),
+      shard_(request.shard),
       dense_(sharing(false)),
       experts_(sharing(true)) {}
 
@@ -156,7 +156,7 @@ PassPrice GradientPricing::over_shards(int rank, const Sharing& sharing, Collect
 std::vector<PassPrice> GradientPricing::price_buckets(int rank, int stage, bool gathers) {
   const bool in_buckets = request_.overlap.gradients || (gathers && request_.overlap.parameters);
   const std::int64_t words = stage == 0 ? embedding_parameters(model_, shard_.tensor) : 0;
-  const auto of_kind = [&](const Sharing& sharing, std::int64_t parameters, std::int64_t weights) {
+  const auto of_kind = [&](const Sharing& sharing, std::int64_t parameters, Bytes weights) {
     std::vector<PassPrice> buckets;
     if (sharing.ranks == 1) return buckets;
     const std::int64_t size = in_buckets ? bucket_parameters(request_) : parameters;
@@ -165,14 +165,13 @@ std::vector<PassPrice> GradientPricing::price_buckets(int rank, int stage, bool 
     for (const std::int64_t here : sizes) {
       const double part = static_cast<double>(here) / static_cast<double>(parameters);
       buckets.push_back(gathers ? over_shards(rank, sharing, CollectiveKind::kAllGather,
-                                              to_bytes(static_cast<double>(weights) * part))
+                                              to_bytes(static_cast<double>(weights.count()) * part))
                                 : reduce(rank, sharing, here));
     }
     return buckets;
   };
   const ParameterShare share = stage_share(model_, network_.plan, stage);
-  const ParameterShare weights =
-      stepped_weight_bytes(share, stage_products(model_, network_.plan, stage), shard_);
+  const ByteShare weights = stepped_weight_bytes(share, stage_products(model_, network_.plan, stage), shard_);
   return merged(of_kind(dense_, share.dense, weights.dense),
                 of_kind(experts_, share.experts, weights.experts));
 }
@@ -185,14 +184,14 @@ void GradientPricing::price_units(HeldStage held, StagePrice& price) {
   bool any = false;
   for (std::size_t i = 0; i < units.size(); ++i) {
     UnitPrice& unit = price.units[i];
-    const ParameterShare weights = weight_bytes(gathered_of(units[i], shard_), units[i].products, shard_);
+    const ByteShare weights = weight_bytes(gathered_of(units[i], shard_), units[i].products, shard_);
     if (is_root(units[i]) && root_stays_gathered(shard_))
       unit.backward_gathers = 0;
     else if (request_.options.rules.recompute_gathers_again && units[i].recomputed)
       unit.backward_gathers = 2;
     for (const bool experts : {false, true}) {
       const Sharing& sharing = experts ? experts_ : dense_;
-      const auto count = [&](const ParameterShare& share) { return experts ? share.experts : share.dense; };
+      const auto count = [&](const auto& share) { return experts ? share.experts : share.dense; };
       if (sharing.ranks == 1 || count(units[i].gathered) == 0) continue;
       any = true;
       const Bytes gradients = gradients_of(count(units[i].reduced));
@@ -208,8 +207,7 @@ void GradientPricing::price_units(HeldStage held, StagePrice& price) {
       const bool beside = sharing.shards_n > 1 && on_links_apart(rank, sharing);
       (beside ? unit.replicate : unit.reduce).add(replicate(rank, sharing, gradients));
       if (request_.zero_stage() >= 3)
-        unit.gather.add(
-            over_shards(rank, sharing, CollectiveKind::kAllGather, Bytes(count(weights)), pieces));
+        unit.gather.add(over_shards(rank, sharing, CollectiveKind::kAllGather, count(weights), pieces));
     }
   }
   if (!any) price.units.clear();

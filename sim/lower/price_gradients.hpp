@@ -81,7 +81,7 @@ class GradientPricing {
   const TransformerSpec& model_;
   const Network& network_;
   const PricingRequest& request_;
-  const Shard shard_;
+  const Shard& shard_;
   const Sharing dense_, experts_;
   std::map<std::pair<int, RankGroup>, std::vector<PlacedGroup>> groups_;
 };

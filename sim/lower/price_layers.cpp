@@ -94,7 +94,7 @@ StagePricing::StagePricing(const TransformerSpec& model, const Network& network,
     : model_(model),
       network_(network),
       request_(request),
-      shard_(shard_of(request)),
+      shard_(request.shard),
       of_pipeline_rank_(static_cast<std::size_t>(network.plan.pipeline)) {}
 
 // Full recompute repeats a layer of multi-token prediction like any other layer. Block recompute counts only

@@ -46,7 +46,7 @@ class StagePricing {
   const TransformerSpec& model_;
   const Network& network_;
   const PricingRequest& request_;
-  const Shard shard_;
+  const Shard& shard_;
   std::vector<PiecePrices> pieces_;                         // one per distinct placement
   std::vector<std::vector<std::size_t>> of_pipeline_rank_;  // empty: not placed yet
 };

@@ -38,7 +38,7 @@ class OffloadPricing {
         network_(network),
         request_(request),
         prices_(prices),
-        shard_(shard_of(request)),
+        shard_(request.shard),
         offload_(offloaded(request, shard_)),
         bytes_(state_bytes(shard_)),
         link_(host_link(network.cluster.spec())) {}
@@ -94,9 +94,9 @@ class OffloadPricing {
   }
 
   [[nodiscard]] Bytes weights_of(int stage) const {
-    const ParameterShare bytes = weight_bytes(stage_share(model_, network_.plan, stage),
-                                              stage_products(model_, network_.plan, stage), shard_);
-    return Bytes(request_.zero_stage() < 3 ? bytes.all() : stepped_parameters(bytes, request_));
+    const ByteShare bytes = weight_bytes(stage_share(model_, network_.plan, stage),
+                                         stage_products(model_, network_.plan, stage), shard_);
+    return (request_.zero_stage() < 3 ? bytes : sharded(bytes, request_.plan)).all();
   }
 
   void add_host_step(int rank) {
@@ -117,7 +117,7 @@ class OffloadPricing {
   const Network& network_;
   const PricingRequest& request_;
   IterationPrices& prices_;
-  const Shard shard_;
+  const Shard& shard_;
   const OffloadSpec offload_;
   const StateBytes bytes_;
   const HostLink link_;

@@ -26,7 +26,7 @@ bool scatters(const PricingRequest& request) {
 //   source  Megatron-LM, core/transformer/multi_token_prediction.py @d98e8a64, MultiTokenPredictionBlock
 Bytes outputs_of(const TransformerSpec& model, const PricingRequest& request, int stage) {
   const StageContent& content = request.plan.stages[static_cast<std::size_t>(stage)];
-  return boundary_activation(model, shard_of(request)) * (1 + content.mtp_layers);
+  return boundary_activation(model, request.shard) * (1 + content.mtp_layers);
 }
 
 EdgePrice price_edge(const TransformerSpec& model, const Network& network, const PricingRequest& request,
@@ -84,7 +84,7 @@ class StageMemories {
 
 }  // namespace
 
-Shard shard_of(const PricingRequest& request) {
+Shard shard_of(const PricingRequest& request, double fp8_layouts, bool pairs) {
   return {.sequence = request.training.sequence_length,
           .micro_batch = request.training.micro_batch_size,
           .tensor = request.plan.tensor,
@@ -106,7 +106,7 @@ Shard shard_of(const PricingRequest& request) {
           .unfused = request.options.unfused | request.options.rules.unfused,
           .gradient_accumulation_fusion = adds_in_products(request),
           .fp8_recipe = request.options.fp8_recipe,
-          .fp8_layouts = request.fp8_layouts,
+          .fp8_layouts = fp8_layouts,
           .fp8_parameters = request.training.precision == Precision::kFp8 &&
                             request.options.holds_fp8(request.parallelism.zero_stage),
           .gathered_weights = request.zero_stage() >= 3,
@@ -116,7 +116,7 @@ Shard shard_of(const PricingRequest& request) {
           .overlap_tensor = request.overlap.tensor,
           .functional_collectives = request.options.rules.functional_collectives,
           .overlap_context = request.overlap.context,
-          .overlap_shared_experts = request.overlap.shared_experts && !request.expert_pairs,
+          .overlap_shared_experts = request.overlap.shared_experts && !pairs,
           .software = request.options.memory,
           .rules = request.options.rules.memory};
 }
@@ -134,12 +134,11 @@ IterationPrices price_transformer(const TransformerSpec& model, const HardwarePr
   if (network.memo == nullptr && !request.shared_links) network.memo = &own;
   StagePricing stages(model, network, request);
   GradientPricing gradients(model, network, request);
-  const Shard shard = shard_of(request);
-  StageMemories memory(model, shard, pass_habits(request.training.recompute, request.offload));
+  StageMemories memory(model, request.shard, pass_habits(request.training.recompute, request.offload));
   for (const HeldStage& held : request.plan.places().all()) {
     prices.stages.push_back(stages.price(held));
     prices.stages.back().memory = memory.of(request.plan.stages[static_cast<std::size_t>(held.stage)]);
-    add_gradients_of_passes(prices.stages.back().memory, model, request, shard, held.stage);
+    add_gradients_of_passes(prices.stages.back().memory, model, request, held.stage);
     if (!prices.stages.back().units.empty()) gradients.price_units(held, prices.stages.back());
     prices.edges.push_back(held.stage + 1 < request.plan.stage_count()
                                ? price_edge(model, network, request, held)

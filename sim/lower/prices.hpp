@@ -200,8 +200,7 @@ struct PricingRequest {
   const OffloadSpec& offload;
   // GPUs of the whole job, where the plan prices a part of it; absent: those of the plan
   std::optional<int> gpus = {};
-  bool expert_pairs = false;  // overlap.expert hides expert exchanges, so shared experts do not
-  double fp8_layouts = 2;     // Shard::fp8_layouts of the device
+  Shard shard = {};           // shard_of() it
   bool shared_links = false;  // record the traffic of every price on the links of the cluster
   // Memo of placements for this cluster, these degrees and this rank order; nullptr: nothing is remembered.
   // Unused with shared links.
@@ -212,7 +211,9 @@ struct PricingRequest {
   [[nodiscard]] int zero_stage() const { return plan.has_shards() ? parallelism.zero_stage : 0; }
 };
 
-[[nodiscard]] Shard shard_of(const PricingRequest& request);
+// The part of the model that a GPU of the job has. `pairs`: overlap.expert hides expert exchanges, so shared
+// experts do not.
+[[nodiscard]] Shard shard_of(const PricingRequest& request, double fp8_layouts, bool pairs);
 
 // Bytes that a GPU of a stage sends to its counterpart of the next stage for a micro-batch, and receives
 // back. The last stage sends none.

@@ -21,10 +21,10 @@ constexpr std::int64_t kHalfBytes = 2, kFp32Bytes = 4;
 
 // Largest sum of one entry and the entries gathered ahead of it: always the next one, and more until they
 // reach `ahead`.
-std::int64_t largest_run(std::span<const std::int64_t> sizes, std::int64_t ahead = 0) {
-  std::int64_t most = 0;
+Bytes largest_run(std::span<const Bytes> sizes, Bytes ahead = {}) {
+  Bytes most{};
   for (std::size_t i = 0; i < sizes.size(); ++i) {
-    std::int64_t behind = 0;
+    Bytes behind{};
     for (std::size_t j = i + 1; j < sizes.size() && (j == i + 1 || behind < ahead); ++j) behind += sizes[j];
     most = std::max(most, sizes[i] + behind);
   }
@@ -43,34 +43,32 @@ bool accumulates_whole(const PricingRequest& job) {
   return job.zero_stage() >= 2 && job.options.memory.whole_gradients && job.plan.micro_batches > 1;
 }
 
-ParameterShare whole_gradients(const TransformerSpec& model, const PricingRequest& job, const Shard& shard,
-                               int stage) {
+ByteShare whole_gradients(const TransformerSpec& model, const PricingRequest& job, int stage) {
   if (!accumulates_whole(job)) return {};
   const ParallelPlan& plan = job.plan;
-  const ParameterShare whole = stage_share(model, plan, stage) * state_bytes(shard).gradient;
+  const ByteShare whole = stage_share(model, plan, stage) * Bytes(state_bytes(job.shard).gradient);
   return whole - sharded(whole, plan);
 }
 
 // Under ZeRO 2 a queue is no longer than its buckets. Queued gradients and shards together do not exceed the
 // gradients without ZeRO. Where gradients stay unsharded, those that wait are among them.
-QueuedGradients waiting_gradients(const TransformerSpec& model, const PricingRequest& job, const Shard& shard,
-                                  int stage) {
-  if (shard.rules.communication_unit == 0 || job.zero_stage() < 2 || accumulates_whole(job)) return {};
+QueuedGradients waiting_gradients(const TransformerSpec& model, const PricingRequest& job, int stage) {
+  if (job.shard.rules.communication_unit == 0 || job.zero_stage() < 2 || accumulates_whole(job)) return {};
   const std::vector<StageUnit> units = stage_units(model, job.plan, stage);
-  const std::int64_t capacity = queue_capacity(units, shard, job.zero_stage());
-  const ParameterShare all = stage_share(model, job.plan, stage) * state_bytes(shard).gradient;
-  Bytes most((all - sharded(all, job.plan)).all());
+  const std::int64_t capacity = queue_capacity(units, job.shard, job.zero_stage());
+  const ByteShare all = stage_share(model, job.plan, stage) * Bytes(state_bytes(job.shard).gradient);
+  Bytes most = (all - sharded(all, job.plan)).all();
   if (job.zero_stage() == 2)
-    most = std::min(most, Bytes((capacity + 2 * bucket_parameters(job)) * state_bytes(shard).gradient));
-  const QueuedGradients queued = queued_gradients(model, shard, units, capacity, job.offload.activations);
+    most = std::min(most, Bytes((capacity + 2 * bucket_parameters(job)) * state_bytes(job.shard).gradient));
+  const QueuedGradients queued = queued_gradients(model, job.shard, units, capacity, job.offload.activations);
   return {.backward = std::min(queued.backward, most),
           .weight_gradient = std::min(queued.weight_gradient, most)};
 }
 
 void add_gradients_of_passes(PassMemory& memory, const TransformerSpec& model, const PricingRequest& job,
-                             const Shard& shard, int stage) {
-  memory.gradients = Bytes(whole_gradients(model, job, shard, stage).all());
-  const QueuedGradients waiting = waiting_gradients(model, job, shard, stage);
+                             int stage) {
+  memory.gradients = whole_gradients(model, job, stage).all();
+  const QueuedGradients waiting = waiting_gradients(model, job, stage);
   memory.backward_transient += waiting.backward;
   memory.weight_gradient_transient += waiting.weight_gradient;
 }
@@ -79,7 +77,7 @@ RankStates::RankStates(const TransformerSpec& model, const LedgerRequest& reques
     : model_(model),
       request_(request),
       plan_(request.job.plan),
-      shard_(request.shard),
+      shard_(request.job.shard),
       parameters_(rank_share(model, request.job.plan, rank)),
       products_(rank_products(model, request.job.plan, rank)) {
   for (const HeldStage& held : plan_.places().held_by(rank)) {
@@ -98,28 +96,28 @@ bool RankStates::accumulates_apart() const {
          shard_.gradient == Precision::kFp32;
 }
 
-ParameterShare RankStates::weights_of(const StageUnit& unit) const {
+ByteShare RankStates::weights_of(const StageUnit& unit) const {
   return weight_bytes(gathered_of(unit, shard_), unit.products, shard_);
 }
 
-ParameterShare RankStates::weights() const {
+ByteShare RankStates::weights() const {
   return weight_bytes(parameters_, products_, shard_);
 }
 
-Bytes RankStates::largest_unit(std::int64_t bytes) const {
+Bytes RankStates::largest_unit(Bytes each) const {
   std::int64_t most = 0;
   if (request_.job.options.rules.gathers_matrices) {
     for (const std::int64_t size : matrices()) most = std::max(most, size);
   } else {
     for (const StageUnit& unit : units_) most = std::max(most, unit.gathered.all());
   }
-  return Bytes(most * bytes);
+  return most * each;
 }
 
 // `whole` bytes held unsharded beside the shards, capped so that both together do not exceed the total
 // without ZeRO.
-Bytes RankStates::beside_shards(Bytes whole, const ParameterShare& all) const {
-  return std::min(whole, Bytes((all - sharded(all, plan_)).all()));
+Bytes RankStates::beside_shards(Bytes whole, const ByteShare& all) const {
+  return std::min(whole, (all - sharded(all, plan_)).all());
 }
 
 // Parameter counts of the matrices of all units, in model order.
@@ -135,17 +133,16 @@ std::vector<std::int64_t> RankStates::matrices() const {
 }
 
 // Bytes of each all-gather of weights, in order. A root that stays gathered comes first, even if it is empty.
-std::vector<std::int64_t> RankStates::gathers() const {
+std::vector<Bytes> RankStates::gathers() const {
+  std::vector<Bytes> gathers;
   if (request_.job.options.rules.gathers_matrices) {
-    std::vector<std::int64_t> gathers = matrices();
-    for (std::int64_t& size : gathers) size *= state_bytes(shard_).weight;
+    for (const std::int64_t size : matrices()) gathers.push_back(size * Bytes(state_bytes(shard_).weight));
     return gathers;
   }
-  std::vector<std::int64_t> gathers;
   const bool root = root_stays_gathered(shard_);
-  if (root) gathers.push_back(0);
+  if (root) gathers.emplace_back(0);
   for (const StageUnit& unit : units_) {
-    const std::int64_t bytes = weights_of(unit).all();
+    const Bytes bytes = weights_of(unit).all();
     if (root && is_root(unit))
       gathers.front() += bytes;
     else
@@ -157,25 +154,25 @@ std::vector<std::int64_t> RankStates::gathers() const {
 // Gathered weights under ZeRO 3: the unit that computes, and the next one where its gather overlaps; all
 // units where they stay gathered until the backward. A root that stays gathered lies beside them.
 Bytes RankStates::gathered_units() const {
-  if (!request_.job.options.reshard_after_forward) return Bytes(weights().all());
-  const std::vector<std::int64_t> all = gathers();
+  if (!request_.job.options.reshard_after_forward) return weights().all();
+  const std::vector<Bytes> all = gathers();
   const std::size_t resident = root_stays_gathered(shard_) ? 1 : 0;
-  const std::span<const std::int64_t> passing = std::span(all).subspan(resident);
-  const std::int64_t kept = resident > 0 ? all.front() : 0;
+  const std::span<const Bytes> passing = std::span(all).subspan(resident);
+  const Bytes kept = resident > 0 ? all.front() : Bytes(0);
   if (request_.job.overlap.parameters) {
-    const std::int64_t ahead = queue_capacity(units_, shard_, zero()) / 2 * state_bytes(shard_).weight;
-    const Bytes run(kept + largest_run(passing, ahead));
-    return ahead > 0 ? beside_shards(run, weights()) : run;
+    const Bytes ahead(queue_capacity(units_, shard_, zero()) / 2 * state_bytes(shard_).weight);
+    const Bytes run = kept + largest_run(passing, ahead);
+    return ahead > Bytes(0) ? beside_shards(run, weights()) : run;
   }
-  return Bytes(kept + (passing.empty() ? 0 : std::ranges::max(passing)));
+  return passing.empty() ? kept : kept + std::ranges::max(passing);
 }
 
 Bytes RankStates::kept_by_autograd() const {
   if (!request_.job.options.reshard_after_forward) return {};  // they are what stays gathered
-  std::int64_t kept = 0;
+  Bytes kept{};
   for (const StageUnit& unit : units_)
     if (!unit.recomputed) kept += weights_of(unit).all();
-  return Bytes(kept);
+  return kept;
 }
 
 // Memory that the caching allocator keeps for FSDP2's all-gather stream and no other stream can use: two
@@ -183,29 +180,29 @@ Bytes RankStates::kept_by_autograd() const {
 // (pytorch/pytorch #129721, #132445).
 Bytes RankStates::stream_blocks() const {
   if (!shard_.rules.fully_shard || zero() < 2) return Bytes(0);
-  return Bytes(largest_run(gathers()));
+  return largest_run(gathers());
 }
 
 // Weights staged from the host: the unit that computes and the one in transit; under ZeRO 3 the rank's shards
 // of them. Never more than all weights.
 Bytes RankStates::staged_units() const {
-  const auto shard = [&](const ParameterShare& bytes) {
+  const auto shard = [&](const ByteShare& bytes) {
     return (zero() >= 3 ? sharded(bytes, plan_) : bytes).all();
   };
-  std::int64_t most = 0;
+  Bytes most{};
   for (const StageUnit& unit : units_) most = std::max(most, shard(weights_of(unit)));
-  return Bytes(std::min(2 * most, shard(weights())));
+  return std::min(2 * most, shard(weights()));
 }
 
 // The rank's part of `bytes`, times the fraction `kept`: its shard where `cut`, otherwise all of them.
-RankStates::HeldBytes RankStates::held_bytes(const ParameterShare& bytes, bool cut, double kept) const {
-  const ParameterShare part = cut ? sharded(bytes, plan_) : bytes;
-  return {.dense = share_of(Bytes(part.dense), kept), .experts = share_of(Bytes(part.experts), kept)};
+ByteShare RankStates::held_bytes(const ByteShare& bytes, bool cut, double kept) const {
+  const ByteShare part = cut ? sharded(bytes, plan_) : bytes;
+  return {.dense = share_of(part.dense, kept), .experts = share_of(part.experts, kept)};
 }
 
-void RankStates::add_sharded(LedgerItems& items, MemoryClass kind, const ParameterShare& bytes, bool cut,
+void RankStates::add_sharded(LedgerItems& items, MemoryClass kind, const ByteShare& bytes, bool cut,
                              double kept) const {
-  const HeldBytes held = held_bytes(bytes, cut, kept);
+  const ByteShare held = held_bytes(bytes, cut, kept);
   add_apart(items, kind, held.dense, held.experts);
 }
 
@@ -239,7 +236,7 @@ void RankStates::add_weights(LedgerItems& items, When when) const {
 
 void RankStates::add_gradients(LedgerItems& items, When when) const {
   const StateBytes state = state_bytes(shard_);
-  add_sharded(items, kGradients, parameters_ * state.gradient, zero() >= 2, 1);
+  add_sharded(items, kGradients, parameters_ * Bytes(state.gradient), zero() >= 2, 1);
   if (accumulates_apart())
     return items.add(kGradients, "16-bit gradients", Bytes(parameters_.all() * kHalfBytes));
   if (!plan_.has_replicas()) return;
@@ -247,7 +244,7 @@ void RankStates::add_gradients(LedgerItems& items, When when) const {
   const bool by_unit = zero() == 3 || (zero() == 2 && (queues() || reduces_units()));
   if (by_unit && when == When::kPasses) add_unit_gradients(items);
   if (zero() == 2 && !by_unit)
-    items.add(kGradients, "bucket", beside_shards(bucket, parameters_ * state.gradient));
+    items.add(kGradients, "bucket", beside_shards(bucket, parameters_ * Bytes(state.gradient)));
   if (zero() < 2 && shard_.software.bucket_copies) items.add(kGradients, "bucket", bucket);
 }
 
@@ -255,37 +252,35 @@ void RankStates::add_gradients(LedgerItems& items, When when) const {
 // where passes hold unsharded gradients, those include the gradients of the unit.
 void RankStates::add_unit_gradients(LedgerItems& items) const {
   if (queues() || (zero() == 2 && accumulates_whole(request_.job))) return;
-  const std::int64_t bytes = state_bytes(shard_).gradient;
+  const Bytes each(state_bytes(shard_).gradient);
   items.add(kGradients, "gradients of a gathered unit",
-            beside_shards(largest_unit(bytes), parameters_ * bytes));
+            beside_shards(largest_unit(each), parameters_ * each));
 }
 
 void RankStates::add_waiting_gradients(LedgerItems& items, const Action& action) const {
-  const QueuedGradients waiting = waiting_gradients(model_, request_.job, shard_, action.stage);
+  const QueuedGradients waiting = waiting_gradients(model_, request_.job, action.stage);
   if (action.pass == Pass::kBackward) items.add(kGradients, "gradients to be reduced", waiting.backward);
   if (action.pass == Pass::kWeightGradient)
     items.add(kGradients, "gradients to be reduced", waiting.weight_gradient);
 }
 
 void RankStates::add_whole_gradients(LedgerItems& items, int stage) const {
-  const ParameterShare whole = whole_gradients(model_, request_.job, shard_, stage);
-  add_apart(items, kGradients, Bytes(whole.dense), Bytes(whole.experts));
+  const ByteShare whole = whole_gradients(model_, request_.job, stage);
+  add_apart(items, kGradients, whole.dense, whole.experts);
 }
 
 void RankStates::add_optimizer(LedgerItems& items) const {
   const StateBytes state = state_bytes(shard_);
-  add_sharded(items, kOptimizer, parameters_ * state.optimizer, zero() >= 1,
+  add_sharded(items, kOptimizer, parameters_ * Bytes(state.optimizer), zero() >= 1,
               1 - request_.job.offload.optimizer);
 }
 
 Bytes RankStates::on_host() const {
   const OffloadSpec& offload = request_.job.offload;
   const StateBytes state = state_bytes(shard_);
-  HeldBytes held = held_bytes(parameters_ * (state.optimizer + kFp32Bytes), zero() >= 1, offload.optimizer);
-  Bytes sum = held.dense + held.experts;
-  if (masters_alone(shard_)) return sum;
-  held = held_bytes(weights(), zero() >= 3, offload.weights);
-  return sum + held.dense + held.experts;
+  const ByteShare stepped = parameters_ * Bytes(state.optimizer + kFp32Bytes);
+  const Bytes states = held_bytes(stepped, zero() >= 1, offload.optimizer).all();
+  return masters_alone(shard_) ? states : states + held_bytes(weights(), zero() >= 3, offload.weights).all();
 }
 
 // DeepSpeed joins the fp32 gradients in one tensor; under ZeRO it joins the 16-bit gradients that they are
@@ -299,9 +294,8 @@ Bytes RankStates::joined_gradients() const {
   if (!shard_.software.bucket_copies || state.gradient_copy == 0) return Bytes(0);
   const double kept = 1 - request_.job.offload.optimizer;
   const bool cut = runs_zero() >= 1;
-  const HeldBytes held =
-      held_bytes(parameters_ * (state.gradient_copy + (cut ? state.gradient : 0)), cut, kept);
-  return held.dense + held.experts;
+  const Bytes each(state.gradient_copy + (cut ? state.gradient : 0));
+  return held_bytes(parameters_ * each, cut, kept).all();
 }
 
 // Without ZeRO the copies are made tensor by tensor and then joined. Copies larger than every activation
@@ -344,7 +338,7 @@ Bytes RankStates::step_blocks() const {
 void RankStates::add_step(LedgerItems& step) const {
   const StateBytes state = state_bytes(shard_);
   if (runs_zero() == 0 || !shard_.software.bucket_copies)
-    add_sharded(step, kGradients, parameters_ * state.gradient_copy, runs_zero() >= 1,
+    add_sharded(step, kGradients, parameters_ * Bytes(state.gradient_copy), runs_zero() >= 1,
                 1 - request_.job.offload.optimizer);
   step.add(kGradients, "joined gradients", joined_gradients());
 }

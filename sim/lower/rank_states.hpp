@@ -22,16 +22,15 @@ namespace stagecraft {
 // last, then reduced. Zero where nothing is sharded, or where each backward reduces its gradients.
 //   source  torch/distributed/pipelining/stage.py, backward_maybe_with_nosync, whose last backward reduces;
 //           torch/distributed/fsdp/_fully_shard/_fsdp_param.py, to_accumulated_grad_if_needed.
-[[nodiscard]] ParameterShare whole_gradients(const TransformerSpec& model, const PricingRequest& job,
-                                             const Shard& shard, int stage);
+[[nodiscard]] ByteShare whole_gradients(const TransformerSpec& model, const PricingRequest& job, int stage);
 
 // Gradients of a stage under Megatron-FSDP, which are not reduced yet while a pass that makes weight gradients
 // runs.
 [[nodiscard]] QueuedGradients waiting_gradients(const TransformerSpec& model, const PricingRequest& job,
-                                                const Shard& shard, int stage);
+                                                int stage);
 // Adds both kinds of unsharded gradients to what the passes of a stage hold.
 void add_gradients_of_passes(PassMemory& memory, const TransformerSpec& model, const PricingRequest& job,
-                             const Shard& shard, int stage);
+                             int stage);
 
 class RankStates {
  public:
@@ -58,11 +57,6 @@ class RankStates {
   [[nodiscard]] const std::vector<int>& held() const { return held_; }  // stages, by chunk
 
  private:
-  // Bytes of dense parameters and of routed experts, which are sharded over other ranks.
-  struct HeldBytes {
-    Bytes dense, experts;
-  };
-
   // Do unreduced gradients queue, as in Megatron-FSDP?
   bool queues() const { return shard_.rules.communication_unit > 0; }
   // Is a unit reduced when its backward ends, as in FSDP, even where weights stay gathered (SHARD_GRAD_OP)?
@@ -72,22 +66,21 @@ class RankStates {
   // The stage that the software's optimizer is made for, whether or not anyone shares.
   int runs_zero() const { return request_.job.parallelism.zero_stage; }
   int zero() const { return request_.job.zero_stage(); }
-  ParameterShare weights() const;  // bytes
-  ParameterShare weights_of(const StageUnit& unit) const;
-  std::vector<std::int64_t> gathers() const;
+  ByteShare weights() const;
+  ByteShare weights_of(const StageUnit& unit) const;
+  std::vector<Bytes> gathers() const;
   std::vector<std::int64_t> matrices() const;
-  Bytes largest_unit(std::int64_t bytes) const;
+  Bytes largest_unit(Bytes each) const;
   void add_unit_gradients(LedgerItems& items) const;
-  Bytes beside_shards(Bytes whole, const ParameterShare& all) const;
+  Bytes beside_shards(Bytes whole, const ByteShare& all) const;
   Bytes gathered_units() const;
   Bytes kept_by_autograd() const;
   Bytes staged_units() const;
   Bytes fp8_copies() const;
   Bytes joined_gradients() const;
   Bytes large_copies() const;
-  HeldBytes held_bytes(const ParameterShare& bytes, bool cut, double kept) const;
-  void add_sharded(LedgerItems& items, MemoryClass kind, const ParameterShare& bytes, bool cut,
-                   double kept) const;
+  ByteShare held_bytes(const ByteShare& bytes, bool cut, double kept) const;
+  void add_sharded(LedgerItems& items, MemoryClass kind, const ByteShare& bytes, bool cut, double kept) const;
 
   const TransformerSpec& model_;
   const LedgerRequest& request_;

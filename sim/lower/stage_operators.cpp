@@ -4,7 +4,7 @@ namespace stagecraft {
 
 std::vector<CountedOps> stage_operators(const TransformerSpec& model, const PricingRequest& request,
                                         const StageContent& content) {
-  const Shard shard = shard_of(request);
+  const Shard& shard = request.shard;
   std::vector<CountedOps> all;
   for (const LayerKind kind : {LayerKind::kDense, LayerKind::kExperts}) {
     const std::int64_t again = content.recomputed_of(kind);

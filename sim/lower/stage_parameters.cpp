@@ -168,13 +168,16 @@ ParameterShare sharded(const ParameterShare& whole, const ParallelPlan& plan) {
           .experts = ceil_div(whole.experts, plan.expert_shard_group())};
 }
 
-ParameterShare weight_bytes(const ParameterShare& share, const ParameterShare& products, const Shard& shard) {
-  ParameterShare bytes = share * state_bytes(shard).weight;
+ByteShare sharded(const ByteShare& whole, const ParallelPlan& plan) {
+  const ParameterShare bytes =
+      sharded(ParameterShare{.dense = whole.dense.count(), .experts = whole.experts.count()}, plan);
+  return bytes * Bytes(1);
+}
+
+ByteShare weight_bytes(const ParameterShare& share, const ParameterShare& products, const Shard& shard) {
+  const ByteShare bytes = share * Bytes(state_bytes(shard).weight);
   if (!shard.fp8_parameters) return bytes;
-  const std::int64_t saved = element_bytes(shard.precision) - operand_bytes(shard.precision);
-  bytes.dense -= products.dense * saved;
-  bytes.experts -= products.experts * saved;
-  return bytes;
+  return bytes - products * Bytes(element_bytes(shard.precision) - operand_bytes(shard.precision));
 }
 
 }  // namespace stagecraft

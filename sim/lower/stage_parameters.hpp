@@ -79,9 +79,10 @@ class MatricesOfUnits {
 
 // A rank's shard of `whole`, divided over the ranks that share it and rounded up.
 [[nodiscard]] ParameterShare sharded(const ParameterShare& whole, const ParallelPlan& plan);
+[[nodiscard]] ByteShare sharded(const ByteShare& whole, const ParallelPlan& plan);
 
 // Bytes of weights, of which `products` are kept and gathered in fp8 where the shard says so.
-[[nodiscard]] ParameterShare weight_bytes(const ParameterShare& share, const ParameterShare& products,
-                                          const Shard& shard);
+[[nodiscard]] ByteShare weight_bytes(const ParameterShare& share, const ParameterShare& products,
+                                     const Shard& shard);
 
 }  // namespace stagecraft

@@ -99,17 +99,17 @@ std::vector<JobLayer> abstract_layers(const Scenario& scenario, const StagesSpec
 // Weights and optimizer of the fullest GPU, in its own memory or in its host's. What is cast from weights or
 // gathered for a moment is no state; masters are written in fp32, also where 16 bits of them are kept.
 Bytes state_of_gpu(const Scenario& scenario, const TransformerSpec& model, const ParallelPlan& plan) {
-  Shard shard = shard_of(pricing_request(scenario, plan, false));
+  Shard shard = pricing_request(scenario, plan, false).shard;
   shard.master_remainders = false;
   const StateBytes bytes = state_bytes(shard);
   const int zero = scenario.parallelism.zero_stage;
-  const auto held = [&](const ParameterShare& whole, bool cut) {
-    return Bytes((cut ? sharded(whole, plan) : whole).all());
+  const auto held = [&](const ByteShare& whole, bool cut) {
+    return (cut ? sharded(whole, plan) : whole).all();
   };
   Bytes most{};
   for (int rank = 0; rank < plan.pipeline; ++rank) {
     const ParameterShare parameters = rank_share(model, plan, rank);
-    Bytes state = held(parameters * bytes.optimizer, zero >= 1);
+    Bytes state = held(parameters * Bytes(bytes.optimizer), zero >= 1);
     if (!masters_alone(shard))
       state += held(weight_bytes(parameters, rank_products(model, plan, rank), shard), zero >= 3);
     most = std::max(most, state);

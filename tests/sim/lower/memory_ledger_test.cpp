@@ -51,20 +51,18 @@ MemoryLedger ledger_of(const Job& job) {
                            .embedding = stage == 0,
                            .head = last});
   }
-  const PricingRequest request{.plan = plan,
-                               .parallelism = job.parallelism,
-                               .training = job.training,
-                               .overlap = job.overlap,
-                               .options = job.options,
-                               .offload = job.offload,
-                               .fp8_layouts = job.profile.memory.fp8_weight_copies()};
-  const Shard shard = shard_of(request);
+  PricingRequest request{.plan = plan,
+                         .parallelism = job.parallelism,
+                         .training = job.training,
+                         .overlap = job.overlap,
+                         .options = job.options,
+                         .offload = job.offload};
+  request.shard = shard_of(request, job.profile.memory.fp8_weight_copies(), false);
   const char* const order = plan.virtual_stages > 1 ? "interleaved-1f1b" : "1f1b";
   const Schedule schedule =
       generate(*find_schedule(order),
                {.ranks = plan.pipeline, .micro_batches = plan.micro_batches, .chunks = plan.virtual_stages});
-  return transformer_ledger(job.model,
-                            {.job = request, .shard = shard, .schedule = schedule, .profile = job.profile});
+  return transformer_ledger(job.model, {.job = request, .schedule = schedule, .profile = job.profile});
 }
 
 StageMemory memory_of(const Job& job) {

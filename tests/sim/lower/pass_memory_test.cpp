@@ -60,11 +60,11 @@ TEST(PassMemory, CountsMultiTokenPredictionWithItsHead) {
 TEST(PassMemory, OfARecomputedPredictionIsItsTwoInputs) {
   const Shard shard{.sequence = 4096, .expert = 64, .recompute = Recompute::kFull};
   const TransformerSpec model = zoo::deepseek_v3();
-  const PassHabits habits{.recomputed_mtp = true};
   const StageContent without{.layers = 1, .expert_layers = 1, .recomputed = 1, .recomputed_experts = 1};
   StageContent with = without;
   with.mtp_layers = 1;
-  EXPECT_EQ(pass_memory(model, shard, with, habits).kept - pass_memory(model, shard, without, habits).kept,
+  with.recomputed_mtp = true;
+  EXPECT_EQ(pass_memory(model, shard, with).kept - pass_memory(model, shard, without).kept,
             2 * boundary_activation(model, shard) + total(embedding_tensors(model, shard)));
 }
 
