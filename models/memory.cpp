@@ -297,12 +297,15 @@ bool shards_fp32(const Shard& shard) {
 StateBytes state_bytes(const Shard& shard) {
   const std::int64_t g = element_bytes(shard.gradient), moments = 2 * operand_bytes(shard.moment);
   if (shard.precision == Precision::kFp32) return {.weight = 4, .gradient = 4, .optimizer = moments};
-  if (!shard.master_weights) return {.weight = 2, .gradient = g, .optimizer = moments, .stepped = 2};
+  if (!shard.master_weights)
+    return {.weight = 2, .gradient = g, .optimizer = moments, .stepped = 2, .kept_gradient = g};
   const bool remainders = keeps_remainders(shard);
-  const bool copied = g == 2 && shard.moment == Precision::kFp32 && !remainders;
+  const std::int64_t kept = shards_fp32(shard) ? 4 : g;
+  const bool copied = kept == 2 && shard.moment == Precision::kFp32 && !remainders;
   return {.weight = 2,
           .gradient = g,
           .optimizer = (remainders ? 2 : 4) + moments,
+          .kept_gradient = kept,
           .gradient_copy = copied ? 4 : 0};
 }
 

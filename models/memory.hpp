@@ -20,7 +20,9 @@ namespace stagecraft {
 // Bytes per parameter of each kind of state, before sharding.
 struct StateBytes {
   std::int64_t weight = 2, gradient = 4, optimizer = 12;
-  std::int64_t stepped = 4;        // bytes of the weight that the optimizer steps, master or not
+  std::int64_t stepped = 4;  // bytes of the weight that the optimizer steps, master or not
+  std::int64_t kept_gradient =
+      4;  // bytes of the gradient that is kept for the step: not always as it was reduced
   std::int64_t gradient_copy = 0;  // fp32 gradients of the optimizer step, where they are reduced in 16 bit
 
   [[nodiscard]] bool has_masters() const { return stepped > weight; }  // among `optimizer`
@@ -28,7 +30,8 @@ struct StateBytes {
 // bf16 + fp32 gradients 2/4/12; fp16 + fp16 gradients 2/2/12 and a copy of 4; fp32 4/4/8; bf16 + bf16
 // gradients 2/2/12 and a copy of 4. Moments take 2 m bytes. An optimizer with narrower moments, or one that
 // steps the 16-bit weights themselves, reads gradients without a copy (Megatron-LM's precision-aware
-// optimizer; PyTorch's Adam over bf16 parameters: 2/2/4).
+// optimizer; PyTorch's Adam over bf16 parameters: 2/2/4). FSDP casts what it has reduced to the precision of its
+// fp32 shards (torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py, foreach_reduce).
 [[nodiscard]] StateBytes state_bytes(const Shard& shard);
 // Do masters keep 2 bytes, which with those of the bf16 weight make the fp32 one? Not beside weights in fp8.
 //   source  NVIDIA/Megatron-LM, core/optimizer/__init__.py (store_param_remainders of the precision-aware

@@ -17,7 +17,7 @@ Op sweep(std::string_view name, std::int64_t parameters, std::int64_t bytes_per_
 Ops optimizer_operators(std::int64_t parameters, std::int64_t sharded, const Shard& shard) {
   const StateBytes state = state_bytes(shard);
   const bool copied = state.gradient_copy > 0;
-  const std::int64_t read = copied ? state.gradient_copy : state.gradient;
+  const std::int64_t read = copied ? state.gradient_copy : state.kept_gradient;
   Ops ops{sweep("zero gradients", parameters, element_bytes(shard.gradient))};
   if (shard.precision == Precision::kFp16) {
     ops.push_back(sweep("overflow check", parameters, 4));

@@ -63,7 +63,7 @@ bool messages_meet(const IterationPrices& prices) {
 
 LowerOptions lower_options(const Scenario& scenario, const Schedule& schedule,
                            const IterationPrices& prices) {
-  const bool keeps_whole =
+  const bool once_an_iteration =
       scenario.options.rules.reduces_behind_backward && scenario.parallelism.pipeline > 1;
   return {.blocking_messages = !scenario.overlap.pipeline,
           .queued_messages = scenario.overlap.pipeline && messages_meet(prices),
@@ -71,8 +71,8 @@ LowerOptions lower_options(const Scenario& scenario, const Schedule& schedule,
           .overlap_parameters = scenario.overlap.parameters,
           .aligned_gradients = scenario.options.rules.aligned_gradients,
           .reduce_last = scenario.options.memory.whole_gradients,
-          .reduce_behind = keeps_whole && scenario.options.memory.whole_gradients,
-          .gather_once = keeps_whole,
+          .reduce_behind = once_an_iteration && scenario.options.memory.whole_gradients,
+          .gather_once = once_an_iteration,
           .iterations = scenario.schedule.iterations,
           .step = step_rule(scenario, schedule),
           .rollback = expected_rollback(scenario, schedule, prices),

@@ -54,8 +54,8 @@ PairTimes fused_pair_times(const PassPrice& first, const FusedPairRule& of_first
   SC_CHECK(of_first.slowdown >= 1 && of_second.slowdown >= 1, "compute is not faster beside traffic");
   if (of_first.share) {
     const Duration both = scaled(first.total() + second.total(), *of_first.share);
-    const Duration shorter = std::min(scaled(first.total(), *of_first.share), both);
-    return {.first = shorter, .second = both - shorter};
+    const Duration part = std::min(scaled(first.total(), *of_first.share), both);
+    return {.first = part, .second = both - part};
   }
   return {
       .first = first.total() - std::min(hideable(first, of_first), second.total() - traffic_of(second)),

@@ -47,17 +47,24 @@ std::vector<PlacedGroup> find_groups(const Network& network, int pipeline_rank, 
   return groups;
 }
 
+// `sent` bytes at a cost; on shared links they meet other traffic, and `pattern()` says on which.
+template <class Pattern>
+PassPrice price_of(const Network& network, Category category, const CollectiveCost& cost, double sent,
+                   Pattern pattern) {
+  PassPrice price;
+  if (network.patterns == nullptr)
+    price.add(category, cost.time, cost.provenance);
+  else
+    price.add(network_use(category, cost, pattern(), sent), cost.provenance);
+  return price;
+}
+
 // Price of one direction of an edge, as its slowest pair of GPUs takes it.
 PassPrice message_price(const Network& network, int from, int to, const CollectiveCost& cost, Bytes size) {
-  PassPrice price;
-  if (network.patterns == nullptr) {
-    price.add(Category::kPipelineComm, cost.time, cost.provenance);
-  } else {
-    const PatternId pattern = message_pattern(network, from, to, cost);
-    price.add(network_use(Category::kPipelineComm, cost, pattern, static_cast<double>(size.count())),
-              cost.provenance);
+  PassPrice price = price_of(network, Category::kPipelineComm, cost, static_cast<double>(size.count()),
+                             [&] { return message_pattern(network, from, to, cost); });
+  if (network.patterns != nullptr)
     price.restate(network.exchange_overhead.value, cost.provenance, network.exchange_overhead.provenance);
-  }
   return price;
 }
 
@@ -199,18 +206,12 @@ PassPrice group_price(const Network& network, const std::vector<PlacedGroup>& gr
     if (cost.time > slowest.time) slowest = cost;
   }
   slowest.time += job.beside;
-  PassPrice price;
-  if (network.patterns == nullptr) {
-    price.add(job.category, slowest.time, slowest.provenance);
-    return price;
-  }
   const PlacedGroup& group = groups.front();
-  const int rank = network.plan.mesh.coordinate(group.member, Axis::kPipeline);
   const double sent = bus_factor(job.kind, group.placement.ranks) * static_cast<double>(job.size.count());
-  price.add(network_use(job.category, slowest,
-                        collective_pattern(network, rank, group.group, job.kind, slowest), sent),
-            slowest.provenance);
-  return price;
+  return price_of(network, job.category, slowest, sent, [&] {
+    const int rank = network.plan.mesh.coordinate(group.member, Axis::kPipeline);
+    return collective_pattern(network, rank, group.group, job.kind, slowest);
+  });
 }
 
 EdgePrice edge_price(const Network& network, HeldStage held, Bytes size) {
@@ -260,15 +261,8 @@ PassPrice pair_price(const Network& network, int rank, int other, Bytes size) {
                                              {CollectiveKind::kAllReduce, size, Category::kDataComm});
     if (cost.time > slowest.time) slowest = cost;
   }
-  PassPrice price;
-  if (network.patterns == nullptr) {
-    price.add(Category::kDataComm, slowest.time, slowest.provenance);
-    return price;
-  }
-  price.add(network_use(Category::kDataComm, slowest, pair_pattern(network, rank, other, slowest),
-                        static_cast<double>(size.count())),
-            slowest.provenance);
-  return price;
+  return price_of(network, Category::kDataComm, slowest, static_cast<double>(size.count()),
+                  [&] { return pair_pattern(network, rank, other, slowest); });
 }
 
 }  // namespace stagecraft

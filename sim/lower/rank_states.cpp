@@ -236,7 +236,7 @@ void RankStates::add_weights(LedgerItems& items, When when) const {
 
 void RankStates::add_gradients(LedgerItems& items, When when) const {
   const StateBytes state = state_bytes(shard_);
-  add_sharded(items, kGradients, parameters_ * Bytes(state.gradient), zero() >= 2, 1);
+  add_sharded(items, kGradients, parameters_ * Bytes(state.kept_gradient), zero() >= 2, 1);
   if (accumulates_apart())
     return items.add(kGradients, "16-bit gradients", Bytes(parameters_.all() * kHalfBytes));
   if (!plan_.has_replicas()) return;

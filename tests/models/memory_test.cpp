@@ -159,6 +159,7 @@ TEST(StateBytes, AreThoseOfTheDistributedOptimizerTable) {
   EXPECT_EQ(kept(states(Precision::kFp32, Precision::kFp32)), 16);
   EXPECT_EQ(kept(states(Precision::kBf16, Precision::kBf16)), 16);
   EXPECT_EQ(states(Precision::kBf16, Precision::kBf16).gradient_copy, 4);
+  EXPECT_EQ(states(Precision::kBf16, Precision::kBf16).kept_gradient, 2);
   EXPECT_EQ(states(Precision::kBf16, Precision::kFp32).gradient_copy, 0);
 }
 
@@ -196,6 +197,19 @@ TEST(StateBytes, OfMastersThatKeepTheirRemaindersAreTwoLess) {
   // It reads 16-bit gradients as they are.
   const Shard narrow{.gradient = Precision::kBf16, .master_remainders = true};
   EXPECT_EQ(state_bytes(narrow).gradient_copy, 0);
+}
+
+// Source: torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py, foreach_reduce: what was reduced is cast to the
+// precision of the sharded parameters, fp32, before it is their gradient.
+TEST(StateBytes, OfFp32ShardsKeepFp32Gradients) {
+  Shard shard{.gradient = Precision::kBf16, .gathered_weights = true};
+  shard.rules.fp32_shards = true;
+  const StateBytes fsdp = state_bytes(shard);
+  EXPECT_EQ(fsdp.gradient, 2);
+  EXPECT_EQ(fsdp.kept_gradient, 4);
+  EXPECT_EQ(fsdp.gradient_copy, 0);
+  shard.gradient = Precision::kFp32;
+  EXPECT_EQ(state_bytes(shard).kept_gradient, 4);
 }
 
 // All in bf16, as PyTorch's Adam keeps its states in the type of the parameters: 2 + 2 + 2 + 2.
