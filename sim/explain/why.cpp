@@ -8,8 +8,10 @@
 #include <variant>
 
 #include "base/text.hpp"
+#include "sim/explain/explain_passes.hpp"
 #include "sim/explain/memory_what_ifs.hpp"
 #include "sim/explain/sensitivities.hpp"
+#include "sim/report/rank_passes.hpp"
 #include "sim/simulate.hpp"
 
 namespace stagecraft {
@@ -79,6 +81,20 @@ std::string lost_sentence(const std::vector<Part>& parts, Duration whole) {
   if (words.empty()) return "All of it is forward and backward passes: nothing waits.";
   return fmt::format("{} of it, {}, is neither forward nor backward: most of that is {}.", human(lost),
                      percent(to_seconds(lost) / to_seconds(whole)), listed(std::move(words)));
+}
+
+// Passes beside traffic run slower, and the breakdown has that as forward and backward: links would help them.
+// Empty below a hundredth, and of iterations in a row, which may hold parts of passes.
+std::string slowed_sentence(const Scenario& scenario, const Simulation& simulation) {
+  if (scenario.schedule.iterations > 1) return "";
+  const std::size_t rank = busiest_rank(passes_by_rank(simulation.program, simulation.timeline));
+  Duration slowed{};
+  for (const Category category : {Category::kForward, Category::kBackward, Category::kRecompute})
+    slowed += longer_than_priced(simulation, {.rank = rank, .category = category});
+  const double share = to_seconds(slowed) / to_seconds(simulation.report.iteration_time);
+  if (share < 0.01) return "";
+  return fmt::format("The passes include {}, {}, of slowdown by {}traffic beside them.", human(slowed),
+                     percent(share), scenario.faults.empty() ? "" : "faults and ");
 }
 
 class Changes {
@@ -309,7 +325,8 @@ void write(JsonWriter& json, const TriedChange& change) {
 
 }  // namespace
 
-Why explain_why(const Scenario& scenario, const Report& report, const Reload& reload) {
+Why explain_why(const Scenario& scenario, const Simulation& simulation, const Reload& reload) {
+  const Report& report = simulation.report;
   Why why;
   const std::vector<Part> parts = parts_of(report);
   if (parts.empty()) {
@@ -331,7 +348,9 @@ Why explain_why(const Scenario& scenario, const Report& report, const Reload& re
     return !change.set.empty() && change.verdict != Verdict::kOutOfMemory;
   });
   why.sentences = {bound_sentence(parts, now), lost_sentence(parts, now),
+                   slowed_sentence(scenario, simulation),
                    fits ? change_sentence(why, now, has_capacity) : fit_sentence(why, now)};
+  std::erase(why.sentences, "");
   return why;
 }
 

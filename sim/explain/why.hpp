@@ -1,5 +1,5 @@
 // Why an iteration is not faster, in three sentences: its bound, its non-compute parts, and the most helpful
-// change of a fixed list.
+// change of a list. One more says what traffic beside the passes adds to them, where that is much.
 //
 //   The changes are of one thing each: the schedule, among those that the software runs where its preset
 //   lists them, the micro-batch, recompute, an overlap that is off, CUDA graphs, sequence parallelism, the
@@ -16,6 +16,7 @@
 #include "base/json.hpp"
 #include "sim/report/report.hpp"
 #include "sim/scenario/scenario.hpp"
+#include "sim/simulate.hpp"
 
 namespace stagecraft {
 
@@ -39,8 +40,8 @@ struct Why {
 using Reload =
     std::function<std::optional<Scenario>(const std::vector<std::string>& set, Diagnostics& diagnostics)>;
 
-// `report`: of the scenario. requires one that finishes.
-[[nodiscard]] Why explain_why(const Scenario& scenario, const Report& report, const Reload& reload);
+// `simulation`: of the scenario. requires one that finishes.
+[[nodiscard]] Why explain_why(const Scenario& scenario, const Simulation& simulation, const Reload& reload);
 
 void write(JsonWriter& json, const Why& why);
 
