@@ -1,11 +1,9 @@
 // Why an iteration is not faster, in three sentences: its bound, its non-compute parts, and the most helpful
 // change of a list. One more says what traffic beside the passes adds to them, where that is much.
 //
-//   The changes are of one thing each: the schedule, among those that the software runs where its preset
-//   lists them, the micro-batch, recompute, an overlap that is off, CUDA graphs, sequence parallelism, the
-//   optimizer's sharding, less offload; and, for comparison, links of twice the bandwidth. Each is simulated.
-//   One that does not fit into memory helps nobody. Where the scenario does not fit, changes that save memory
-//   are tried as well, and the fastest that fits is named, however long it takes.
+//   The changes are those of settings_to_try() and, for comparison, links of twice the bandwidth. Each is
+//   simulated. One that does not fit into memory helps nobody. Where the scenario does not fit, changes that
+//   save memory are tried as well, and the fastest that fits is named, however long it takes.
 #pragma once
 
 #include <functional>

@@ -1,0 +1,132 @@
+#include "sim/explain/settings_to_try.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <utility>
+#include <variant>
+
+namespace stagecraft {
+namespace {
+
+class Changes {
+ public:
+  explicit Changes(const Scenario& scenario) : scenario_(scenario) {}
+
+  [[nodiscard]] std::vector<std::vector<std::string>> all() && {
+    schedules();
+    micro_batches();
+    if (const auto* model = std::get_if<TransformerSpec>(&scenario_.model)) {
+      recompute();
+      overlaps(*model);
+      launches();
+      sharding();
+      offload();
+    }
+    return std::move(settings_);
+  }
+
+ private:
+  void add(std::vector<std::string> set) { settings_.push_back(std::move(set)); }
+
+  struct TriedOrder {
+    const char* name;
+    int chunks;
+    bool where_listed = false;  // only for software that lists it, where it is another form of the order
+  };
+  [[nodiscard]] bool runs(const TriedOrder& order) const {
+    const auto& listed = scenario_.options.rules.schedules;
+    if (!listed) return !order.where_listed;
+    return std::ranges::find(*listed, order.name) != listed->end();
+  }
+  [[nodiscard]] bool is_abstract() const { return std::holds_alternative<StagesSpec>(scenario_.model); }
+  // Costs of abstract stages are of a chunk where a key says how many there are; elsewhere an order cuts those
+  // of a rank into as many chunks as it has by default.
+  [[nodiscard]] bool keeps_work(const TriedOrder& order) const {
+    if (!is_abstract()) return true;
+    if (scenario_.origins.contains("parallelism.virtual_stages"))
+      return order.chunks == scenario_.parallelism.virtual_stages;
+    return order.chunks == default_chunks(*find_schedule(order.name));
+  }
+
+  void schedules() {
+    if (scenario_.parallelism.pipeline == 1 || scenario_.order) return;
+    static constexpr TriedOrder kTried[] = {{"1f1b", 1},
+                                            {"interleaved-1f1b", 2},
+                                            {"interleaved-1f1b", 4},
+                                            {"interleaved-pytorch", 2, true},
+                                            {"interleaved-pytorch", 4, true},
+                                            {"zb-h1", 1},
+                                            {"interleaved-zb", 2},
+                                            {"zb-v", 2},
+                                            {"dualpipe-v", 2}};
+    for (const TriedOrder& order : kTried) {
+      if (!runs(order) || !keeps_work(order)) continue;
+      const int now = scenario_.parallelism.virtual_stages;
+      if (scenario_.schedule.name == order.name && now == order.chunks) continue;
+      std::vector<std::string> set = {fmt::format("schedule={}", order.name)};
+      if (now != order.chunks && !is_abstract())
+        set.push_back(fmt::format("parallelism.virtual_stages={}", order.chunks));
+      add(std::move(set));
+    }
+  }
+
+  void micro_batches() {
+    const std::int64_t now = scenario_.training.micro_batch_size;
+    if (is_abstract()) return;  // costs are of a micro-batch as it is
+    add({fmt::format("training.micro_batch_size={}", now * 2)});
+    if (now % 2 == 0) add({fmt::format("training.micro_batch_size={}", now / 2)});
+  }
+
+  void recompute() {
+    for (std::size_t i = 0; i < std::size(kRecomputeNames); ++i)
+      if (static_cast<Recompute>(i) != scenario_.training.recompute.granularity)
+        add({fmt::format("training.recompute={}", kRecomputeNames[i])});
+  }
+
+  void overlaps(const TransformerSpec& model) {
+    const OverlapSpec& overlap = scenario_.overlap;
+    const ParallelSpec& parallel = scenario_.parallelism;
+    for (const auto& [key, off] :
+         {std::pair{"gradients", !overlap.gradients},
+          {"parameters", !overlap.parameters},
+          {"pipeline", !overlap.pipeline},
+          {"tensor", !overlap.tensor && parallel.tensor > 1},
+          {"context", !overlap.context && parallel.context > 1},
+          {"expert", !overlap.expert && model.experts},
+          {"shared_experts", !overlap.shared_experts && model.experts && model.experts->shared > 0}})
+      if (off) add({fmt::format("overlap.{}=true", key)});
+  }
+
+  void launches() {
+    if (scenario_.options.launches_operators()) add({"options.cuda_graphs=layers"});
+  }
+
+  void sharding() {
+    const ParallelSpec& parallel = scenario_.parallelism;
+    if (parallel.tensor > 1 && !parallel.sequence_parallel) add({"parallelism.sequence_parallel=true"});
+    if (parallel.zero_stage == 0 && has_replicas(scenario_)) add({"parallelism.zero_stage=1"});
+  }
+
+  void offload() {
+    const OffloadSpec& offload = scenario_.offload;
+    for (const auto& [key, share] : {std::pair{"optimizer", offload.optimizer},
+                                     {"activations", offload.activations},
+                                     {"weights", offload.weights}})
+      if (share > 0)
+        for (const double less : {share / 2, 0.0}) add({fmt::format("offload.{}={}", key, less)});
+  }
+
+  const Scenario& scenario_;
+  std::vector<std::vector<std::string>> settings_;
+};
+
+}  // namespace
+
+std::vector<std::vector<std::string>> settings_to_try(const Scenario& scenario) {
+  return Changes(scenario).all();
+}
+
+}  // namespace stagecraft
