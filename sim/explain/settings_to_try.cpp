@@ -8,6 +8,8 @@
 #include <utility>
 #include <variant>
 
+#include "sim/explain/memory_what_ifs.hpp"
+
 namespace stagecraft {
 namespace {
 
@@ -23,6 +25,7 @@ class Changes {
       overlaps(*model);
       launches();
       sharding();
+      less_sharding();
       offload();
     }
     return std::move(settings_);
@@ -108,6 +111,17 @@ class Changes {
     const ParallelSpec& parallel = scenario_.parallelism;
     if (parallel.tensor > 1 && !parallel.sequence_parallel) add({"parallelism.sequence_parallel=true"});
     if (parallel.zero_stage == 0 && has_replicas(scenario_)) add({"parallelism.zero_stage=1"});
+  }
+
+  // Gathers that the job has memory to do without.
+  void less_sharding() {
+    const int now = zero_stage_in_effect(scenario_);
+    for (int less = now - 1; less >= 0; --less) {
+      std::vector<std::string> set = {fmt::format("parallelism.zero_stage={}", less)};
+      if (now >= 2 && less < 2) keep_software(set, scenario_);
+      add(std::move(set));
+    }
+    if (now == 3 && scenario_.options.reshard_after_forward) add({"options.reshard_after_forward=false"});
   }
 
   void offload() {

@@ -120,19 +120,31 @@ TEST(Why, NamesTheBoundTheLossAndTheBestChange) {
               EndsWith("schedule=interleaved-zb would help most: 25.5 ms in place of 33.0 ms, 22.7 % less."));
 }
 
-// System: Llama 3 8B under ZeRO 3 on 16 nodes with NICs of 100 Gb/s, whose gathers and reductions run beside
-// nearly all passes. Expectation: half of the iteration is that slowdown, as `explain` of forward and backward
-// has it.
+// Llama 3 8B on 16 nodes with NICs of 100 Gb/s, whose gathers and reductions run beside nearly all passes.
+const std::vector<std::string> kZero3OnSlowLinks = {
+    "cluster={node: dgx-h100, nodes: 16, fabric: {kind: fat-tree, nic_bandwidth: 100 Gb/s}}",
+    "parallelism={zero_stage: 3}", "training={global_batch_size: 128, sequence_length: 4096}"};
+
+// Expectation: half of the iteration is that slowdown, as `explain` of forward and backward has it.
 TEST(Why, SaysWhatTrafficBesideThePassesAddsToThem) {
-  const std::string slow = "llama3-8b-64xA100.yaml";
-  const std::vector<std::string> sets = {
-      "cluster={node: dgx-h100, nodes: 16, fabric: {kind: fat-tree, nic_bandwidth: 100 Gb/s}}",
-      "parallelism={zero_stage: 3}", "training={global_batch_size: 128, sequence_length: 4096}"};
-  const Why why = why_of(slow, sets);
+  const Why why = why_of("llama3-8b-64xA100.yaml", kZero3OnSlowLinks);
   ASSERT_THAT(why.sentences, SizeIs(4));
   EXPECT_THAT(why.sentences[2], testing::MatchesRegex("The passes include .*, 4[0-9].[0-9] %, of slowdown by "
                                                       "traffic beside them."));
   EXPECT_THAT(why_of("pipeline-4x8.yaml").sentences, SizeIs(3));
+}
+
+// The optimizer alone sharded fits, and gathers once in place of twice. The software stays, which a profile
+// may choose by the stage.
+TEST(Why, AdvisesLessShardingThatFits) {
+  const Why why = why_of("llama3-8b-64xA100.yaml", kZero3OnSlowLinks);
+  ASSERT_TRUE(why.best);
+  EXPECT_EQ(why.best->words, "parallelism.zero_stage=1 options.software=fsdp2");
+  std::set<std::string> tried;
+  for (const TriedChange& change : why.changes) tried.insert(change.words);
+  for (const char* change : {"parallelism.zero_stage=2", "options.reshard_after_forward=false",
+                             "parallelism.zero_stage=0 options.software=fsdp2"})
+    EXPECT_TRUE(tried.contains(change)) << change;
 }
 
 // Costs are of the one chunk that is said: another number of chunks would be another job.
