@@ -54,26 +54,35 @@ class Changes {
     return order.chunks == default_chunks(*find_schedule(order.name));
   }
 
+  // The numbers of chunks of a rank that divide the layers. Abstract stages are cut into any number.
+  [[nodiscard]] std::vector<int> chunk_counts() const {
+    const auto* model = std::get_if<TransformerSpec>(&scenario_.model);
+    if (model == nullptr) return {2, 4};
+    std::vector<int> counts;
+    const std::int64_t layers = counted_layers(*model, scenario_.parallelism);
+    const std::int64_t ranks = scenario_.parallelism.pipeline;
+    for (int chunks = 2; ranks * chunks <= layers; ++chunks)
+      if (layers % (ranks * chunks) == 0) counts.push_back(chunks);
+    return counts;
+  }
+
   void schedules() {
     if (scenario_.parallelism.pipeline == 1 || scenario_.order) return;
-    static constexpr TriedOrder kTried[] = {{"1f1b", 1},
-                                            {"interleaved-1f1b", 2},
-                                            {"interleaved-1f1b", 4},
-                                            {"interleaved-pytorch", 2, true},
-                                            {"interleaved-pytorch", 4, true},
-                                            {"zb-h1", 1},
-                                            {"interleaved-zb", 2},
-                                            {"zb-v", 2},
-                                            {"dualpipe-v", 2}};
-    for (const TriedOrder& order : kTried) {
-      if (!runs(order) || !keeps_work(order)) continue;
-      const int now = scenario_.parallelism.virtual_stages;
-      if (scenario_.schedule.name == order.name && now == order.chunks) continue;
-      std::vector<std::string> set = {fmt::format("schedule={}", order.name)};
-      if (now != order.chunks && !is_abstract())
-        set.push_back(fmt::format("parallelism.virtual_stages={}", order.chunks));
-      add(std::move(set));
-    }
+    try_order({"1f1b", 1});
+    for (const int chunks : chunk_counts()) try_order({"interleaved-1f1b", chunks});
+    for (const int chunks : chunk_counts()) try_order({"interleaved-pytorch", chunks, true});
+    try_order({"zb-h1", 1});
+    for (const char* name : {"interleaved-zb", "zb-v", "dualpipe-v"}) try_order({name, 2});
+  }
+
+  void try_order(const TriedOrder& order) {
+    if (!runs(order) || !keeps_work(order)) return;
+    const int now = scenario_.parallelism.virtual_stages;
+    if (scenario_.schedule.name == order.name && now == order.chunks) return;
+    std::vector<std::string> set = {fmt::format("schedule={}", order.name)};
+    if (now != order.chunks && !is_abstract())
+      set.push_back(fmt::format("parallelism.virtual_stages={}", order.chunks));
+    add(std::move(set));
   }
 
   void micro_batches() {

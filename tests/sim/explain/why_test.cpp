@@ -223,6 +223,20 @@ TEST(Why, AdvisesOnlyOrdersThatTheSoftwareRuns) {
   }
 }
 
+// 80 layers on 16 ranks are 5 a rank, which no 2 or 4 chunks divide.
+TEST(Why, TriesTheChunksThatDivideTheLayers) {
+  const Why why =
+      why_of("llama3-8b-64xA100.yaml", {"model=llama-3-70b", "cluster={node: dgx-h100, nodes: 16}",
+                                        "parallelism={tensor: 8, pipeline: 16, sequence_parallel: true}",
+                                        "training={global_batch_size: 16, sequence_length: 8192}"});
+  std::set<std::string> interleaved;
+  for (const TriedChange& change : why.changes)
+    if (change.words.starts_with("schedule=interleaved-1f1b")) interleaved.insert(change.words);
+  EXPECT_EQ(interleaved, std::set<std::string>{"schedule=interleaved-1f1b parallelism.virtual_stages=5"});
+  ASSERT_TRUE(why.best);
+  EXPECT_EQ(why.best->words, *interleaved.begin());
+}
+
 // All activations are copied, although they would fit; half of them are copied behind the passes.
 TEST(Why, AdvisesLessOffloadWhereCopiesAreTheBound) {
   const Why why = why_of("llama3-8b-64xA100.yaml", {"offload.activations=1", "training.recompute=none"});
