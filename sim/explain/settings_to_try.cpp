@@ -8,6 +8,7 @@
 #include <utility>
 #include <variant>
 
+#include "sim/explain/balanced_split.hpp"
 #include "sim/explain/memory_what_ifs.hpp"
 
 namespace stagecraft {
@@ -15,10 +16,12 @@ namespace {
 
 class Changes {
  public:
-  explicit Changes(const Scenario& scenario) : scenario_(scenario) {}
+  Changes(const Scenario& scenario, const Simulation& simulation)
+      : scenario_(scenario), simulation_(simulation) {}
 
   [[nodiscard]] std::vector<std::vector<std::string>> all() && {
     schedules();
+    splits();
     micro_batches();
     if (const auto* model = std::get_if<TransformerSpec>(&scenario_.model)) {
       recompute();
@@ -85,6 +88,17 @@ class Changes {
     add(std::move(set));
   }
 
+  // The keys that count the ends as layers divide the stages only where the even split does not.
+  void splits() {
+    const ParallelSpec& parallel = scenario_.parallelism;
+    for (const std::vector<std::int64_t>& layers : balanced_splits(scenario_, simulation_)) {
+      std::vector<std::string> set = {fmt::format("parallelism.stage_layers=[{}]", fmt::join(layers, ","))};
+      if (parallel.embedding_as_layer) set.emplace_back("parallelism.embedding_as_layer=false");
+      if (parallel.loss_as_layer) set.emplace_back("parallelism.loss_as_layer=false");
+      add(std::move(set));
+    }
+  }
+
   void micro_batches() {
     const std::int64_t now = scenario_.training.micro_batch_size;
     if (is_abstract()) return;  // costs are of a micro-batch as it is
@@ -143,13 +157,15 @@ class Changes {
   }
 
   const Scenario& scenario_;
+  const Simulation& simulation_;
   std::vector<std::vector<std::string>> settings_;
 };
 
 }  // namespace
 
-std::vector<std::vector<std::string>> settings_to_try(const Scenario& scenario) {
-  return Changes(scenario).all();
+std::vector<std::vector<std::string>> settings_to_try(const Scenario& scenario,
+                                                      const Simulation& simulation) {
+  return Changes(scenario, simulation).all();
 }
 
 }  // namespace stagecraft

@@ -5,12 +5,15 @@
 #include <vector>
 
 #include "sim/scenario/scenario.hpp"
+#include "sim/simulate.hpp"
 
 namespace stagecraft {
 
-// The schedule, among those that the software runs where its preset lists them, the micro-batch, recompute, an
+// `simulation`: of the scenario. The schedule, among those that the software runs where its preset lists them, layers balanced over the
+// stages, the micro-batch, recompute, an
 // overlap that is off, CUDA graphs, sequence parallelism, the optimizer's sharding, less sharding, less offload.
 // Whether they are feasible, fit and help is not asked here.
-[[nodiscard]] std::vector<std::vector<std::string>> settings_to_try(const Scenario& scenario);
+[[nodiscard]] std::vector<std::vector<std::string>> settings_to_try(const Scenario& scenario,
+                                                                    const Simulation& simulation);
 
 }  // namespace stagecraft

@@ -83,6 +83,21 @@ std::string lost_sentence(const std::vector<Part>& parts, Duration whole) {
                      percent(to_seconds(lost) / to_seconds(whole)), listed(std::move(words)));
 }
 
+// Of a pipeline whose busiest rank works at least 5 % longer than the mean of its ranks.
+std::string uneven_sentence(const Simulation& simulation) {
+  const int pipeline = simulation.prepared.plan.pipeline;
+  const std::vector<RankPasses> ranks = passes_by_rank(simulation.program, simulation.timeline);
+  const std::size_t busiest = busiest_rank(ranks);
+  Duration work{};
+  for (const RankPasses& rank : ranks) work += rank.work;
+  const double mean = to_seconds(work) / static_cast<double>(ranks.size());
+  const double longer = mean > 0 ? to_seconds(ranks[busiest].work) / mean - 1 : 0;
+  if (pipeline == 1 || longer < 0.05) return "";
+  return fmt::format(
+      "Pipeline rank {} works {} longer than the mean of the ranks, and the others wait for it.",
+      busiest % static_cast<std::size_t>(pipeline), percent(longer));
+}
+
 // Passes beside traffic run slower, and the breakdown has that as forward and backward: links would help them.
 // Empty below a hundredth, and of iterations in a row, which may hold parts of passes.
 std::string slowed_sentence(const Scenario& scenario, const Simulation& simulation) {
@@ -223,7 +238,7 @@ Why explain_why(const Scenario& scenario, const Simulation& simulation, const Re
   }
   why.bound_by = kCategoryNames[static_cast<std::size_t>(parts.front().category)];
   const bool fits = report.memory.verdict() != Verdict::kOutOfMemory;
-  std::vector<std::vector<std::string>> sets = settings_to_try(scenario);
+  std::vector<std::vector<std::string>> sets = settings_to_try(scenario, simulation);
   if (!fits)
     for (MemoryVariant& variant : memory_variants(scenario))
       if (std::ranges::find(sets, variant.change) == sets.end()) sets.push_back(std::move(variant.change));
@@ -236,7 +251,7 @@ Why explain_why(const Scenario& scenario, const Simulation& simulation, const Re
     return !change.set.empty() && change.verdict != Verdict::kOutOfMemory;
   });
   why.sentences = {bound_sentence(parts, now), lost_sentence(parts, now),
-                   slowed_sentence(scenario, simulation),
+                   slowed_sentence(scenario, simulation), uneven_sentence(simulation),
                    fits ? change_sentence(why, now, has_capacity) : fit_sentence(why, now)};
   std::erase(why.sentences, "");
   return why;

@@ -1,5 +1,6 @@
 // Why an iteration is not faster, in three sentences: its bound, its non-compute parts, and the most helpful
-// change of a list. One more says what traffic beside the passes adds to them, where that is much.
+// change of a list. Where it is much, one more says what traffic beside the passes adds to them, and one which
+// rank of the pipeline the others wait for.
 //
 //   The changes are those of settings_to_try() and, for comparison, links of twice the bandwidth. Each is
 //   simulated. One that does not fit into memory helps nobody. Where the scenario does not fit, changes that

@@ -237,6 +237,49 @@ TEST(Why, TriesTheChunksThatDivideTheLayers) {
   EXPECT_EQ(why.best->words, *interleaved.begin());
 }
 
+// System: 32 layers of Llama 3 8B on 8 ranks, four each. Its head of 128,256 words takes as long as two to three
+// layers. Expectation: the last rank gets two layers, and those it gives away go to two others, so that the
+// longest has five in place of some 6.5. The first rank has the embedding, so it is not one of them.
+TEST(Why, NamesTheRankThatTheOthersWaitForAndBalancesTheSplit) {
+  const Why why = why_of("llama3-8b-64xA100.yaml",
+                         {"cluster={node: dgx-h100, nodes: 4}", "parallelism={pipeline: 8, zero_stage: 1}",
+                          "training={global_batch_size: 256, sequence_length: 8192}", "schedule=1f1b"});
+  ASSERT_THAT(why.sentences, SizeIs(4));
+  EXPECT_THAT(why.sentences[2],
+              testing::MatchesRegex("Pipeline rank 7 works [34][0-9].[0-9] % longer than the "
+                                    "mean of the ranks, and the others wait for it."));
+  ASSERT_TRUE(why.best);
+  EXPECT_EQ(why.best->words, "parallelism.stage_layers=[4,5,5,4,4,4,4,2]");
+  std::set<std::string> tried;
+  for (const TriedChange& change : why.changes) tried.insert(change.words);
+  EXPECT_TRUE(tried.contains("parallelism.stage_layers=[4,4,4,4,4,5,5,2]"));
+}
+
+// The last rank has two layers in each of its two chunks, and the head: either chunk gives one away.
+TEST(Why, BalancesRanksOfSeveralChunks) {
+  const Why why =
+      why_of("llama3-8b-64xA100.yaml",
+             {"cluster={node: dgx-h100, nodes: 4}", "parallelism={pipeline: 8, virtual_stages: 2}",
+              "training={global_batch_size: 256, sequence_length: 8192}", "schedule=interleaved-1f1b"});
+  const auto split = std::ranges::find_if(
+      why.changes, [](const TriedChange& c) { return c.words.starts_with("parallelism.stage_layers="); });
+  ASSERT_NE(split, why.changes.end());
+  EXPECT_EQ(split->words, "parallelism.stage_layers=[2,3,3,2,2,2,2,1,2,2,2,2,2,2,2,1]");
+}
+
+// The ends count as layers there, which no list of layers may say besides.
+TEST(Why, BalancesAlsoWhereTheEndsCountAsLayers) {
+  const Why why = why_of(
+      "llama3-8b-64xA100.yaml",
+      {"cluster={node: dgx-h100, nodes: 4}", "parallelism={pipeline: 8, loss_as_layer: true}",
+       "model.layers=31", "training={global_batch_size: 256, sequence_length: 8192}", "schedule=1f1b"});
+  const auto split = std::ranges::find_if(
+      why.changes, [](const TriedChange& c) { return c.words.starts_with("parallelism.stage_layers="); });
+  ASSERT_NE(split, why.changes.end());
+  EXPECT_THAT(split->words, EndsWith(" parallelism.loss_as_layer=false"));
+  EXPECT_TRUE(split->iteration_time.has_value()) << split->refused;
+}
+
 // All activations are copied, although they would fit; half of them are copied behind the passes.
 TEST(Why, AdvisesLessOffloadWhereCopiesAreTheBound) {
   const Why why = why_of("llama3-8b-64xA100.yaml", {"offload.activations=1", "training.recompute=none"});
