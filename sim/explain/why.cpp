@@ -195,6 +195,11 @@ std::string fit_sentence(const Why& why, Duration now) {
       memory_words(*why.best));
 }
 
+// The time that a change has to stay below to be worth a word: less is lost in the errors of the prices.
+Duration worthwhile(Duration now) {
+  return now - now / 200;
+}
+
 // Without a capacity the fit is unknown and left out.
 std::string change_sentence(const Why& why, Duration now, bool has_capacity) {
   const std::size_t settings = settings_of(why);
@@ -204,10 +209,11 @@ std::string change_sentence(const Why& why, Duration now, bool has_capacity) {
                        gain_words(now, *why.best->iteration_time));
     if (has_capacity) text += ", and " + memory_words(*why.best);
   } else {
-    text = fmt::format("None of {} changes of settings{} would help", settings,
+    text = fmt::format("None of {} changes of settings{} would save 0.5 %", settings,
                        has_capacity ? " that fit into memory" : "");
   }
-  const auto faster = fastest(why.changes, now, [](const TriedChange& change) { return change.set.empty(); });
+  const auto faster =
+      fastest(why.changes, worthwhile(now), [](const TriedChange& change) { return change.set.empty(); });
   if (faster)
     text += fmt::format("; {} would give {}", faster->words, gain_words(now, *faster->iteration_time));
   return text + ".";
@@ -247,7 +253,7 @@ Why explain_why(const Scenario& scenario, const Simulation& simulation, const Re
   const bool has_capacity = report.memory.capacity > Bytes(0);
   const Duration now = report.iteration_time;
   // A change that makes a job fit may be slower than the job would be if it ran.
-  why.best = fastest(why.changes, fits ? now : Duration::max(), [](const TriedChange& change) {
+  why.best = fastest(why.changes, fits ? worthwhile(now) : Duration::max(), [](const TriedChange& change) {
     return !change.set.empty() && change.verdict != Verdict::kOutOfMemory;
   });
   why.sentences = {bound_sentence(parts, now), lost_sentence(parts, now),

@@ -280,6 +280,16 @@ TEST(Why, BalancesAlsoWhereTheEndsCountAsLayers) {
   EXPECT_TRUE(split->iteration_time.has_value()) << split->refused;
 }
 
+// Twice the NIC bandwidth saves a thousandth of the iteration.
+TEST(Why, LeavesOutWhatSavesLessThanHalfAPercent) {
+  const std::vector<std::string> sets = {"parallelism.zero_stage=1"};
+  const Duration now = simulate(load("sc21-1.7b-32xA100.yaml", sets)).iteration_time;
+  const Why why = why_of("sc21-1.7b-32xA100.yaml", sets);
+  EXPECT_LT(*why.changes.back().iteration_time, now);
+  EXPECT_FALSE(why.best);
+  EXPECT_THAT(why.sentences.back(), EndsWith("changes of settings that fit into memory would save 0.5 %."));
+}
+
 // All activations are copied, although they would fit; half of them are copied behind the passes.
 TEST(Why, AdvisesLessOffloadWhereCopiesAreTheBound) {
   const Why why = why_of("llama3-8b-64xA100.yaml", {"offload.activations=1", "training.recompute=none"});
