@@ -86,6 +86,17 @@ void add_sharding(std::vector<MemoryVariant>& variants, const Scenario& scenario
         [](Scenario& s) { s.options.reshard_after_forward = true; });
 }
 
+// Optimizer states and activations in host memory, where their copies may hide.
+void add_more_offload(std::vector<MemoryVariant>& variants, const Scenario& scenario) {
+  const auto whole = [&](const char* name, double OffloadSpec::*share) {
+    if (scenario.offload.*share < 1)
+      add(variants, scenario, fmt::format("offload.{}=1", name),
+          [share](Scenario& s) { s.offload.*share = 1; });
+  };
+  whole("optimizer", &OffloadSpec::optimizer);
+  whole("activations", &OffloadSpec::activations);
+}
+
 // Variants with less offload.
 void add_less_offload(std::vector<MemoryVariant>& variants, const Scenario& scenario) {
   const auto without = [&](const char* name, double OffloadSpec::*share) {
@@ -151,6 +162,7 @@ std::vector<MemoryVariant> memory_variants(const Scenario& scenario) {
   add_sharding(variants, scenario);
   add_degrees(variants, scenario);
   add_expert_degrees(variants, scenario);
+  add_more_offload(variants, scenario);
   add_less_offload(variants, scenario);
   return variants;
 }

@@ -24,7 +24,7 @@ struct MemoryVariant {
 };
 // Changes that can help a transformer: more recompute, the next ZeRO stages, states over more replicas, weights
 // gathered again, half the micro-batch, weights in fp8, twice the tensor or pipeline degree with the GPUs kept,
-// sequence parallelism, experts on more ranks, less offload. Whether a variant is feasible is not asked here.
+// sequence parallelism, experts on more ranks, optimizer or activations in host memory, less offload. Whether a variant is feasible is not asked here.
 // None for abstract stages.
 [[nodiscard]] std::vector<MemoryVariant> memory_variants(const Scenario& scenario);
 

@@ -1276,6 +1276,16 @@ class Answers(Case):
         self.assertEqual("out-of-memory", answer["memory"]["verdict"])
         self.assertIn("training.recompute=full", what_ifs)
 
+    def test_what_ifs_offload_to_the_hosts(self):
+        what_ifs, answer = self.what_ifs_of(self.LLAMA_8B.replace("llama-3-8b", "llama-3-70b"), "--set", "parallelism.zero_stage=3")
+        self.assertEqual("out-of-memory", answer["memory"]["verdict"])
+        verdict, time = what_ifs["offload.optimizer=1"]
+        self.assertEqual("fits", verdict)
+        self.assertGreater(time, answer["iteration_time_s"])
+        self.assertEqual("out-of-memory", what_ifs["offload.activations=1"][0])
+        what_ifs, _ = self.what_ifs_of(self.LLAMA_8B, "--set", "offload={optimizer: 1}")
+        self.assertNotIn("offload.optimizer=1", what_ifs)
+
     def test_what_ifs_spread_experts(self):
         answer = self.results(stagecraft("memory", "scenarios/mixtral-8x7b-64xH100.yaml", "--json", "--set", "parallelism.expert=1"))[0]
         self.assertEqual("out-of-memory", answer["memory"]["verdict"])
