@@ -679,6 +679,11 @@ class Answers(Case):
         self.assertIn("relative/token", tokens)
         self.assertIn("fastest by tokens/s: global_batch_size 1536, ", tokens)
 
+    def test_small_relative_times_have_three_digits(self):
+        table = stagecraft("compare", PIPELINE, "--vary", "model.forward=1 s,1 ms,500 ms", "--set", "model.input_gradient=0 s",
+                           "--set", "model.weight_gradient=0 s").stdout.splitlines()
+        self.assertEqual(["1.00", "0.00100", "0.50"], [re.split(r"\s{2,}", line)[2] for line in table[1:4]])
+
     # 2 and 4 ranks: 27 ms and 33 ms for 8 samples.
     def test_a_first_variant_that_cannot_run_is_said_to_leave_nothing_relative(self):
         said = "times are relative to the first variant, which cannot run"
