@@ -217,21 +217,25 @@ std::map<Kind, Alike> passes_by_kind(const Simulation& simulation, RankPart part
 
 }  // namespace
 
+Duration longer_than_priced(const Simulation& simulation, RankPart part) {
+  Duration longer{};
+  for (const auto& [kind, alike] : passes_by_kind(simulation, part)) longer += alike.longer;
+  return longer;
+}
+
 std::optional<Explanation> explain_passes(const Scenario& scenario, const Simulation& simulation,
                                           RankPart part, StagePieces& pieces) {
   const auto [rank, category] = part;
   const PassExplainer explainer(scenario, simulation, category, pieces);
   std::vector<Explanation> inputs;
-  Duration longer{};
   for (const auto& [kind, alike] : passes_by_kind(simulation, part)) {
     Explanation count = leaf("passes", Amount::count(alike.count),
                              {.kind = OriginKind::kSimulation,
                               .text = fmt::format("{} of stage {} on rank {}", kind.name, kind.stage, rank)});
     inputs.push_back(formula(fmt::format("{} passes of stage {}", kind.name, kind.stage), Operation::kProduct,
                              {std::move(count), explainer.one(kind, rank)}));
-    longer += alike.longer;
   }
-  if (longer != Duration::zero())
+  if (const Duration longer = longer_than_priced(simulation, part); longer != Duration::zero())
     inputs.push_back(leaf("longer than priced", longer,
                           {.kind = OriginKind::kSimulation,
                            .text = "passes that shared links, or computed beside other traffic"}));

@@ -24,4 +24,8 @@ struct RankPart {
                                                         const Simulation& simulation, RankPart part,
                                                         StagePieces& pieces);
 
+// What the rank's passes, in all simulated iterations, take of the category beyond their prices: they shared
+// links, or computed beside other traffic or on a slow device.
+[[nodiscard]] Duration longer_than_priced(const Simulation& simulation, RankPart part);
+
 }  // namespace stagecraft

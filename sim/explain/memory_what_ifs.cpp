@@ -32,12 +32,6 @@ void add_recompute(std::vector<MemoryVariant>& variants, const Scenario& scenari
     set(Recompute::kFull, "full");
 }
 
-// A profile's software may be another one for other layouts: a what-if of one key keeps this one.
-void keep_software(MemoryVariant& variant, const Scenario& scenario) {
-  if (!scenario.options.software.empty() && !scenario.origins.contains("options.software"))
-    variant.change.push_back("options.software=" + scenario.options.software);
-}
-
 // Twice a degree, with the GPUs kept: half the data ranks, where they were given.
 void add_doubled(std::vector<MemoryVariant>& variants, const Scenario& scenario, const char* name,
                  int ParallelSpec::*degree) {
@@ -49,7 +43,7 @@ void add_doubled(std::vector<MemoryVariant>& variants, const Scenario& scenario,
     if (data) s.parallelism.data = *data / 2;
   });
   if (data) variants.back().change.push_back(fmt::format("parallelism.data={}", *data / 2));
-  if (scenario.parallelism.zero_stage >= 2) keep_software(variants.back(), scenario);
+  if (scenario.parallelism.zero_stage >= 2) keep_software(variants.back().change, scenario);
 }
 
 void add_sequence_parallel(MemoryVariant& variant) {
@@ -92,6 +86,17 @@ void add_sharding(std::vector<MemoryVariant>& variants, const Scenario& scenario
         [](Scenario& s) { s.options.reshard_after_forward = true; });
 }
 
+// Optimizer states and activations in host memory, where their copies may hide.
+void add_more_offload(std::vector<MemoryVariant>& variants, const Scenario& scenario) {
+  const auto whole = [&](const char* name, double OffloadSpec::*share) {
+    if (scenario.offload.*share < 1)
+      add(variants, scenario, fmt::format("offload.{}=1", name),
+          [share](Scenario& s) { s.offload.*share = 1; });
+  };
+  whole("optimizer", &OffloadSpec::optimizer);
+  whole("activations", &OffloadSpec::activations);
+}
+
 // Variants with less offload.
 void add_less_offload(std::vector<MemoryVariant>& variants, const Scenario& scenario) {
   const auto without = [&](const char* name, double OffloadSpec::*share) {
@@ -125,6 +130,11 @@ bool is_better(const MemoryLedger& there, const MemoryLedger& now) {
 
 }  // namespace
 
+void keep_software(std::vector<std::string>& set, const Scenario& scenario) {
+  if (!scenario.options.software.empty() && !scenario.origins.contains("options.software"))
+    set.push_back("options.software=" + scenario.options.software);
+}
+
 std::vector<MemoryVariant> memory_variants(const Scenario& scenario) {
   std::vector<MemoryVariant> variants;
   if (!std::holds_alternative<TransformerSpec>(scenario.model)) return variants;
@@ -133,7 +143,8 @@ std::vector<MemoryVariant> memory_variants(const Scenario& scenario) {
     add(variants, scenario, fmt::format("parallelism.zero_stage={}", zero),
         [zero](Scenario& s) { s.parallelism.zero_stage = zero; });
     const bool other = scenario.profile && scenario.profile->software.sharded != scenario.options.software;
-    if (zero >= 2 && scenario.parallelism.zero_stage < 2 && other) keep_software(variants.back(), scenario);
+    if (zero >= 2 && scenario.parallelism.zero_stage < 2 && other)
+      keep_software(variants.back().change, scenario);
   }
   if (const std::int64_t size = scenario.training.micro_batch_size; size % 2 == 0)
     add(variants, scenario, fmt::format("training.micro_batch_size={}", size / 2),
@@ -151,6 +162,7 @@ std::vector<MemoryVariant> memory_variants(const Scenario& scenario) {
   add_sharding(variants, scenario);
   add_degrees(variants, scenario);
   add_expert_degrees(variants, scenario);
+  add_more_offload(variants, scenario);
   add_less_offload(variants, scenario);
   return variants;
 }

@@ -24,9 +24,12 @@ struct MemoryVariant {
 };
 // Changes that can help a transformer: more recompute, the next ZeRO stages, states over more replicas, weights
 // gathered again, half the micro-batch, weights in fp8, twice the tensor or pipeline degree with the GPUs kept,
-// sequence parallelism, experts on more ranks, less offload. Whether a variant is feasible is not asked here.
+// sequence parallelism, experts on more ranks, optimizer or activations in host memory, less offload. Whether a variant is feasible is not asked here.
 // None for abstract stages.
 [[nodiscard]] std::vector<MemoryVariant> memory_variants(const Scenario& scenario);
+
+// A profile's software may be another one for other layouts: a change of one key, as in --set, keeps this one.
+void keep_software(std::vector<std::string>& set, const Scenario& scenario);
 
 // The scenario of which changes are tried. A dead node stops the iteration of `report`, and says nothing of times:
 // then it is the one without faults, which do not move memory.

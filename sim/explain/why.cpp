@@ -5,11 +5,13 @@
 #include <algorithm>
 #include <array>
 #include <utility>
-#include <variant>
 
 #include "base/text.hpp"
+#include "sim/explain/explain_passes.hpp"
 #include "sim/explain/memory_what_ifs.hpp"
 #include "sim/explain/sensitivities.hpp"
+#include "sim/explain/settings_to_try.hpp"
+#include "sim/report/rank_passes.hpp"
 #include "sim/simulate.hpp"
 
 namespace stagecraft {
@@ -81,117 +83,34 @@ std::string lost_sentence(const std::vector<Part>& parts, Duration whole) {
                      percent(to_seconds(lost) / to_seconds(whole)), listed(std::move(words)));
 }
 
-class Changes {
- public:
-  explicit Changes(const Scenario& scenario) : scenario_(scenario) {}
+// Of a pipeline whose busiest rank works at least 5 % longer than the mean of its ranks.
+std::string uneven_sentence(const Simulation& simulation) {
+  const int pipeline = simulation.prepared.plan.pipeline;
+  const std::vector<RankPasses> ranks = passes_by_rank(simulation.program, simulation.timeline);
+  const std::size_t busiest = busiest_rank(ranks);
+  Duration work{};
+  for (const RankPasses& rank : ranks) work += rank.work;
+  const double mean = to_seconds(work) / static_cast<double>(ranks.size());
+  const double longer = mean > 0 ? to_seconds(ranks[busiest].work) / mean - 1 : 0;
+  if (pipeline == 1 || longer < 0.05) return "";
+  return fmt::format(
+      "Pipeline rank {} works {} longer than the mean of the ranks, and the others wait for it.",
+      busiest % static_cast<std::size_t>(pipeline), percent(longer));
+}
 
-  [[nodiscard]] std::vector<std::vector<std::string>> settings() && {
-    schedules();
-    micro_batches();
-    if (const auto* model = std::get_if<TransformerSpec>(&scenario_.model)) {
-      recompute();
-      overlaps(*model);
-      launches();
-      sharding();
-      offload();
-    }
-    return std::move(settings_);
-  }
-
- private:
-  void add(std::vector<std::string> set) { settings_.push_back(std::move(set)); }
-
-  struct TriedOrder {
-    const char* name;
-    int chunks;
-    bool where_listed = false;  // only for software that lists it, where it is another form of the order
-  };
-  [[nodiscard]] bool runs(const TriedOrder& order) const {
-    const auto& listed = scenario_.options.rules.schedules;
-    if (!listed) return !order.where_listed;
-    return std::ranges::find(*listed, order.name) != listed->end();
-  }
-  [[nodiscard]] bool is_abstract() const { return std::holds_alternative<StagesSpec>(scenario_.model); }
-  // Costs of abstract stages are of a chunk where a key says how many there are; elsewhere an order cuts those
-  // of a rank into as many chunks as it has by default.
-  [[nodiscard]] bool keeps_work(const TriedOrder& order) const {
-    if (!is_abstract()) return true;
-    if (scenario_.origins.contains("parallelism.virtual_stages"))
-      return order.chunks == scenario_.parallelism.virtual_stages;
-    return order.chunks == default_chunks(*find_schedule(order.name));
-  }
-
-  void schedules() {
-    if (scenario_.parallelism.pipeline == 1 || scenario_.order) return;
-    static constexpr TriedOrder kTried[] = {{"1f1b", 1},
-                                            {"interleaved-1f1b", 2},
-                                            {"interleaved-1f1b", 4},
-                                            {"interleaved-pytorch", 2, true},
-                                            {"interleaved-pytorch", 4, true},
-                                            {"zb-h1", 1},
-                                            {"interleaved-zb", 2},
-                                            {"zb-v", 2},
-                                            {"dualpipe-v", 2}};
-    for (const TriedOrder& order : kTried) {
-      if (!runs(order) || !keeps_work(order)) continue;
-      const int now = scenario_.parallelism.virtual_stages;
-      if (scenario_.schedule.name == order.name && now == order.chunks) continue;
-      std::vector<std::string> set = {fmt::format("schedule={}", order.name)};
-      if (now != order.chunks && !is_abstract())
-        set.push_back(fmt::format("parallelism.virtual_stages={}", order.chunks));
-      add(std::move(set));
-    }
-  }
-
-  void micro_batches() {
-    const std::int64_t now = scenario_.training.micro_batch_size;
-    if (is_abstract()) return;  // costs are of a micro-batch as it is
-    add({fmt::format("training.micro_batch_size={}", now * 2)});
-    if (now % 2 == 0) add({fmt::format("training.micro_batch_size={}", now / 2)});
-  }
-
-  void recompute() {
-    for (std::size_t i = 0; i < std::size(kRecomputeNames); ++i)
-      if (static_cast<Recompute>(i) != scenario_.training.recompute.granularity)
-        add({fmt::format("training.recompute={}", kRecomputeNames[i])});
-  }
-
-  void overlaps(const TransformerSpec& model) {
-    const OverlapSpec& overlap = scenario_.overlap;
-    const ParallelSpec& parallel = scenario_.parallelism;
-    for (const auto& [key, off] :
-         {std::pair{"gradients", !overlap.gradients},
-          {"parameters", !overlap.parameters},
-          {"pipeline", !overlap.pipeline},
-          {"tensor", !overlap.tensor && parallel.tensor > 1},
-          {"context", !overlap.context && parallel.context > 1},
-          {"expert", !overlap.expert && model.experts},
-          {"shared_experts", !overlap.shared_experts && model.experts && model.experts->shared > 0}})
-      if (off) add({fmt::format("overlap.{}=true", key)});
-  }
-
-  void launches() {
-    if (scenario_.options.launches_operators()) add({"options.cuda_graphs=layers"});
-  }
-
-  void sharding() {
-    const ParallelSpec& parallel = scenario_.parallelism;
-    if (parallel.tensor > 1 && !parallel.sequence_parallel) add({"parallelism.sequence_parallel=true"});
-    if (parallel.zero_stage == 0 && has_replicas(scenario_)) add({"parallelism.zero_stage=1"});
-  }
-
-  void offload() {
-    const OffloadSpec& offload = scenario_.offload;
-    for (const auto& [key, share] : {std::pair{"optimizer", offload.optimizer},
-                                     {"activations", offload.activations},
-                                     {"weights", offload.weights}})
-      if (share > 0)
-        for (const double less : {share / 2, 0.0}) add({fmt::format("offload.{}={}", key, less)});
-  }
-
-  const Scenario& scenario_;
-  std::vector<std::vector<std::string>> settings_;
-};
+// Passes beside traffic run slower, and the breakdown has that as forward and backward: links would help them.
+// Empty below a hundredth, and of iterations in a row, which may hold parts of passes.
+std::string slowed_sentence(const Scenario& scenario, const Simulation& simulation) {
+  if (scenario.schedule.iterations > 1) return "";
+  const std::size_t rank = busiest_rank(passes_by_rank(simulation.program, simulation.timeline));
+  Duration slowed{};
+  for (const Category category : {Category::kForward, Category::kBackward, Category::kRecompute})
+    slowed += longer_than_priced(simulation, {.rank = rank, .category = category});
+  const double share = to_seconds(slowed) / to_seconds(simulation.report.iteration_time);
+  if (share < 0.01) return "";
+  return fmt::format("The passes include {}, {}, of slowdown by {}traffic beside them.", human(slowed),
+                     percent(share), scenario.faults.empty() ? "" : "faults and ");
+}
 
 void measure(const Scenario& scenario, TriedChange& change) {
   try {
@@ -276,6 +195,11 @@ std::string fit_sentence(const Why& why, Duration now) {
       memory_words(*why.best));
 }
 
+// The time that a change has to stay below to be worth a word: less is lost in the errors of the prices.
+Duration worthwhile(Duration now) {
+  return now - now / 200;
+}
+
 // Without a capacity the fit is unknown and left out.
 std::string change_sentence(const Why& why, Duration now, bool has_capacity) {
   const std::size_t settings = settings_of(why);
@@ -285,10 +209,11 @@ std::string change_sentence(const Why& why, Duration now, bool has_capacity) {
                        gain_words(now, *why.best->iteration_time));
     if (has_capacity) text += ", and " + memory_words(*why.best);
   } else {
-    text = fmt::format("None of {} changes of settings{} would help", settings,
+    text = fmt::format("None of {} changes of settings{} would save 0.5 %", settings,
                        has_capacity ? " that fit into memory" : "");
   }
-  const auto faster = fastest(why.changes, now, [](const TriedChange& change) { return change.set.empty(); });
+  const auto faster =
+      fastest(why.changes, worthwhile(now), [](const TriedChange& change) { return change.set.empty(); });
   if (faster)
     text += fmt::format("; {} would give {}", faster->words, gain_words(now, *faster->iteration_time));
   return text + ".";
@@ -309,7 +234,8 @@ void write(JsonWriter& json, const TriedChange& change) {
 
 }  // namespace
 
-Why explain_why(const Scenario& scenario, const Report& report, const Reload& reload) {
+Why explain_why(const Scenario& scenario, const Simulation& simulation, const Reload& reload) {
+  const Report& report = simulation.report;
   Why why;
   const std::vector<Part> parts = parts_of(report);
   if (parts.empty()) {
@@ -318,7 +244,7 @@ Why explain_why(const Scenario& scenario, const Report& report, const Reload& re
   }
   why.bound_by = kCategoryNames[static_cast<std::size_t>(parts.front().category)];
   const bool fits = report.memory.verdict() != Verdict::kOutOfMemory;
-  std::vector<std::vector<std::string>> sets = Changes(scenario).settings();
+  std::vector<std::vector<std::string>> sets = settings_to_try(scenario, simulation);
   if (!fits)
     for (MemoryVariant& variant : memory_variants(scenario))
       if (std::ranges::find(sets, variant.change) == sets.end()) sets.push_back(std::move(variant.change));
@@ -327,11 +253,13 @@ Why explain_why(const Scenario& scenario, const Report& report, const Reload& re
   const bool has_capacity = report.memory.capacity > Bytes(0);
   const Duration now = report.iteration_time;
   // A change that makes a job fit may be slower than the job would be if it ran.
-  why.best = fastest(why.changes, fits ? now : Duration::max(), [](const TriedChange& change) {
+  why.best = fastest(why.changes, fits ? worthwhile(now) : Duration::max(), [](const TriedChange& change) {
     return !change.set.empty() && change.verdict != Verdict::kOutOfMemory;
   });
   why.sentences = {bound_sentence(parts, now), lost_sentence(parts, now),
+                   slowed_sentence(scenario, simulation), uneven_sentence(simulation),
                    fits ? change_sentence(why, now, has_capacity) : fit_sentence(why, now)};
+  std::erase(why.sentences, "");
   return why;
 }
 

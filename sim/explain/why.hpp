@@ -1,11 +1,10 @@
 // Why an iteration is not faster, in three sentences: its bound, its non-compute parts, and the most helpful
-// change of a fixed list.
+// change of a list. Where it is much, one more says what traffic beside the passes adds to them, and one which
+// rank of the pipeline the others wait for.
 //
-//   The changes are of one thing each: the schedule, among those that the software runs where its preset
-//   lists them, the micro-batch, recompute, an overlap that is off, CUDA graphs, sequence parallelism, the
-//   optimizer's sharding, less offload; and, for comparison, links of twice the bandwidth. Each is simulated.
-//   One that does not fit into memory helps nobody. Where the scenario does not fit, changes that save memory
-//   are tried as well, and the fastest that fits is named, however long it takes.
+//   The changes are those of settings_to_try() and, for comparison, links of twice the bandwidth. Each is
+//   simulated. One that does not fit into memory helps nobody. Where the scenario does not fit, changes that
+//   save memory are tried as well, and the fastest that fits is named, however long it takes.
 #pragma once
 
 #include <functional>
@@ -16,6 +15,7 @@
 #include "base/json.hpp"
 #include "sim/report/report.hpp"
 #include "sim/scenario/scenario.hpp"
+#include "sim/simulate.hpp"
 
 namespace stagecraft {
 
@@ -30,7 +30,7 @@ struct TriedChange {
 struct Why {
   std::string bound_by;  // the largest part of the breakdown, by its JSON name
   std::vector<std::string> sentences;
-  std::optional<TriedChange> best;   // among settings, and fits; none where nothing helps
+  std::optional<TriedChange> best;   // among settings, and fits; none where nothing saves 0.5 %
   std::vector<TriedChange> changes;  // in the order of the list
 };
 
@@ -39,8 +39,8 @@ struct Why {
 using Reload =
     std::function<std::optional<Scenario>(const std::vector<std::string>& set, Diagnostics& diagnostics)>;
 
-// `report`: of the scenario. requires one that finishes.
-[[nodiscard]] Why explain_why(const Scenario& scenario, const Report& report, const Reload& reload);
+// `simulation`: of the scenario. requires one that finishes.
+[[nodiscard]] Why explain_why(const Scenario& scenario, const Simulation& simulation, const Reload& reload);
 
 void write(JsonWriter& json, const Why& why);
 

@@ -679,6 +679,11 @@ class Answers(Case):
         self.assertIn("relative/token", tokens)
         self.assertIn("fastest by tokens/s: global_batch_size 1536, ", tokens)
 
+    def test_small_relative_times_have_three_digits(self):
+        table = stagecraft("compare", PIPELINE, "--vary", "model.forward=1 s,1 ms,500 ms", "--set", "model.input_gradient=0 s",
+                           "--set", "model.weight_gradient=0 s").stdout.splitlines()
+        self.assertEqual(["1.00", "0.00100", "0.50"], [re.split(r"\s{2,}", line)[2] for line in table[1:4]])
+
     # 2 and 4 ranks: 27 ms and 33 ms for 8 samples.
     def test_a_first_variant_that_cannot_run_is_said_to_leave_nothing_relative(self):
         said = "times are relative to the first variant, which cannot run"
@@ -1275,6 +1280,16 @@ class Answers(Case):
                                             "--set", "training.sequence_length=32768", "--set", "training.micro_batch_size=2")
         self.assertEqual("out-of-memory", answer["memory"]["verdict"])
         self.assertIn("training.recompute=full", what_ifs)
+
+    def test_what_ifs_offload_to_the_hosts(self):
+        what_ifs, answer = self.what_ifs_of(self.LLAMA_8B.replace("llama-3-8b", "llama-3-70b"), "--set", "parallelism.zero_stage=3")
+        self.assertEqual("out-of-memory", answer["memory"]["verdict"])
+        verdict, time = what_ifs["offload.optimizer=1"]
+        self.assertEqual("fits", verdict)
+        self.assertGreater(time, answer["iteration_time_s"])
+        self.assertEqual("out-of-memory", what_ifs["offload.activations=1"][0])
+        what_ifs, _ = self.what_ifs_of(self.LLAMA_8B, "--set", "offload={optimizer: 1}")
+        self.assertNotIn("offload.optimizer=1", what_ifs)
 
     def test_what_ifs_spread_experts(self):
         answer = self.results(stagecraft("memory", "scenarios/mixtral-8x7b-64xH100.yaml", "--json", "--set", "parallelism.expert=1"))[0]

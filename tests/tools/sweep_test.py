@@ -454,6 +454,17 @@ class Forms(Case):
         self.assertEqual(table[1].split()[:4], ["32", "zb-h1", "99.0", "ms"])
         self.assertTrue(table[-1].startswith("schedule-constraint: 3 points, first: "), table[-1])
 
+    def test_where_no_point_can_be_the_table_has_those_that_run(self):
+        self.sweep.write_text(f"stagecraft: 1\nbase: {SOURCE}/scenarios/pipeline-4x8.yaml\n"
+                              "vary: {schedule: [gpipe, zb-h1, 2f2b], assert: [{iteration_time: '<= 1 ms'}]}\n")
+        ran = run("sweep", self.sweep, "--table")
+        self.assertEqual(NO, ran.returncode)
+        head, first, second, *rest = ran.stdout.splitlines()
+        self.assertEqual(["schedule", "iteration", "bubble", "memory"], head.split())
+        self.assertEqual([["zb-h1", "27.0", "ms"], ["gpipe", "33.0", "ms"]], [first.split()[:3], second.split()[:3]])
+        self.assertTrue(rest[0].startswith("assertion-missed: 2 points, first: "), rest)
+        self.assertEqual("no point can run and fits", rest[-1])
+
     def test_no_control_character_of_a_value_reaches_the_table(self):
         self.sweep.write_text(f"stagecraft: 1\nbase: {SOURCE}/scenarios/pipeline-4x8.yaml\n"
                               'vary: {name: ["a\\n\\x1b[31mb", "c"], schedule: [1f1b, "\\x1b[1mgpipe"]}\n')

@@ -50,7 +50,8 @@ std::string estimate_line(const FujiiEstimate& estimate, Bytes capacity) {
 std::string what_if_table(const Answer& answer) {
   if (answer.what_ifs.empty()) return "";
   const double now = to_seconds(answer.report.iteration_time);
-  const bool on_hosts = answer.report.memory.host.used > Bytes(0);
+  const bool on_hosts =
+      std::ranges::any_of(answer.what_ifs, [](const WhatIf& what_if) { return what_if.on_host > Bytes(0); });
   std::vector<Align> aligns = {Align::kLeft, Align::kRight, Align::kLeft, Align::kRight, Align::kRight};
   std::vector<std::string> head = {"what if", "peak", "verdict", "iteration", "change"};
   if (on_hosts) aligns.insert(aligns.begin() + 2, Align::kRight), head.insert(head.begin() + 2, "host");

@@ -24,11 +24,11 @@ namespace stagecraft {
 namespace {
 
 // Changes are tried as --set has them: the file is read again with one more.
-std::optional<Why> why_of(const Scenario& scenario, const Report& report, const Arguments& arguments,
+std::optional<Why> why_of(const Scenario& scenario, const Simulation& simulation, const Arguments& arguments,
                           const DataDirectory& data) {
-  if (!arguments.has("why") || !report.finishes()) return std::nullopt;
+  if (!arguments.has("why") || !simulation.report.finishes()) return std::nullopt;
   Library library(data);
-  return explain_why(scenario, report, [&](const std::vector<std::string>& set, Diagnostics& diagnostics) {
+  return explain_why(scenario, simulation, [&](const std::vector<std::string>& set, Diagnostics& diagnostics) {
     std::vector<std::string> all = arguments.all("set");
     all.insert(all.end(), set.begin(), set.end());
     return load_scenario(scenario.source, all, library, diagnostics);
@@ -81,7 +81,7 @@ int run_command(const Arguments& arguments, Session& session) {
       if (auto word = word_on_iterations(simulation)) report.warnings.push_back(*std::move(word));
       write_views(arguments, scenario, simulation);
     }
-    const std::optional<Why> why = why_of(scenario, report, arguments, own.data);
+    const std::optional<Why> why = why_of(scenario, simulation, arguments, own.data);
     const bool must_fit = arguments.has("require-fit");
     std::vector<Diagnostic> reasons = reasons_against(scenario, report, must_fit);
     const std::optional<Diagnostic> no_data =

@@ -93,6 +93,11 @@ double compared_time(const Report& report, ComparedTime compared) {
   return static_cast<double>(report.iteration_time.count()) / static_cast<double>(parts);
 }
 
+// Two decimals, and three digits of what is less than a tenth.
+std::string relative_words(double relative) {
+  return relative > 0 && relative < 0.1 ? fmt::format("{:#.3g}", relative) : fmt::format("{:.2f}", relative);
+}
+
 struct Column {
   std::string title;
   Align align = Align::kRight;
@@ -128,7 +133,7 @@ class Table {
       std::vector<std::string> row = names_.columns[i];
       row.push_back(outcome.report ? human(outcome.report->iteration_time) : "cannot run");
       const std::optional<double> relative = comparison_.relative_time(i);
-      row.push_back(relative ? fmt::format("{:.2f}", *relative) : kNone);
+      row.push_back(relative ? relative_words(*relative) : kNone);
       for (const Column& column : more) row.push_back(outcome.report ? column.cell(outcome) : kNone);
       cells.rows.push_back(std::move(row));
     }

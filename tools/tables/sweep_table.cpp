@@ -80,14 +80,21 @@ double SweepTable::merit(const Entry& entry) const {
   return entry.samples_per_s;
 }
 
+// Those that can be. Where none can, those that ran: they show how near they are.
 std::vector<const SweepTable::Entry*> SweepTable::ranked() const {
   std::vector<const Entry*> best;
   std::set<std::vector<std::string>> seen;  // a sample may hold a point twice
+  const bool any = any_feasible();
   for (const Entry& entry : entries_)
-    if (entry.feasible && seen.insert(entry.values).second) best.push_back(&entry);
+    if ((any ? entry.feasible : entry.seconds.has_value()) && seen.insert(entry.values).second)
+      best.push_back(&entry);
   std::stable_sort(best.begin(), best.end(),
                    [&](const Entry* a, const Entry* b) { return merit(*a) > merit(*b); });
   return best;
+}
+
+bool SweepTable::any_feasible() const {
+  return std::any_of(entries_.begin(), entries_.end(), [](const Entry& entry) { return entry.feasible; });
 }
 
 std::map<std::string, std::string> SweepTable::shown_values(std::size_t path) const {
@@ -214,9 +221,7 @@ std::string SweepTable::str() const {
   const std::vector<const Entry*> best = ranked();
   std::string out = best.empty() ? "" : rows(best);
   out += refusals();
-  if (best.empty()) return out + "no point can run and fits\n";
-  out += chart();
-  return out;
+  return out + (any_feasible() ? chart() : "no point can run and fits\n");
 }
 
 }  // namespace stagecraft

@@ -1,4 +1,5 @@
-// A sweep for people: the best points first, why the others cannot be, and a chart where one number varies.
+// A sweep for people: the best points first, why the others cannot be, and a chart where one number varies. Where
+// no point can be, those that run.
 #pragma once
 
 #include <cstddef>
@@ -44,6 +45,7 @@ class SweepTable : public RowSink {
   // The values of a path, and what the column shows of each.
   [[nodiscard]] std::map<std::string, std::string> shown_values(std::size_t path) const;
   [[nodiscard]] std::vector<const Entry*> ranked() const;
+  [[nodiscard]] bool any_feasible() const;
   [[nodiscard]] std::string rows(const std::vector<const Entry*>& best) const;
   [[nodiscard]] std::string refusals() const;
   [[nodiscard]] std::string chart() const;

@@ -39,7 +39,7 @@ Scenario load(const std::string& name, const std::vector<std::string>& overrides
 
 Why why_of(const std::string& name, const std::vector<std::string>& overrides = {}) {
   const Scenario scenario = load(name, overrides);
-  return explain_why(scenario, simulate(scenario),
+  return explain_why(scenario, simulate_in_full(scenario),
                      [&](const std::vector<std::string>& set, Diagnostics& diagnostics) {
                        std::vector<std::string> all = overrides;
                        all.insert(all.end(), set.begin(), set.end());
@@ -120,6 +120,33 @@ TEST(Why, NamesTheBoundTheLossAndTheBestChange) {
               EndsWith("schedule=interleaved-zb would help most: 25.5 ms in place of 33.0 ms, 22.7 % less."));
 }
 
+// Llama 3 8B on 16 nodes with NICs of 100 Gb/s, whose gathers and reductions run beside nearly all passes.
+const std::vector<std::string> kZero3OnSlowLinks = {
+    "cluster={node: dgx-h100, nodes: 16, fabric: {kind: fat-tree, nic_bandwidth: 100 Gb/s}}",
+    "parallelism={zero_stage: 3}", "training={global_batch_size: 128, sequence_length: 4096}"};
+
+// Expectation: half of the iteration is that slowdown, as `explain` of forward and backward has it.
+TEST(Why, SaysWhatTrafficBesideThePassesAddsToThem) {
+  const Why why = why_of("llama3-8b-64xA100.yaml", kZero3OnSlowLinks);
+  ASSERT_THAT(why.sentences, SizeIs(4));
+  EXPECT_THAT(why.sentences[2], testing::MatchesRegex("The passes include .*, 4[0-9].[0-9] %, of slowdown by "
+                                                      "traffic beside them."));
+  EXPECT_THAT(why_of("pipeline-4x8.yaml").sentences, SizeIs(3));
+}
+
+// The optimizer alone sharded fits, and gathers once in place of twice. The software stays, which a profile
+// may choose by the stage.
+TEST(Why, AdvisesLessShardingThatFits) {
+  const Why why = why_of("llama3-8b-64xA100.yaml", kZero3OnSlowLinks);
+  ASSERT_TRUE(why.best);
+  EXPECT_EQ(why.best->words, "parallelism.zero_stage=1 options.software=fsdp2");
+  std::set<std::string> tried;
+  for (const TriedChange& change : why.changes) tried.insert(change.words);
+  for (const char* change : {"parallelism.zero_stage=2", "options.reshard_after_forward=false",
+                             "parallelism.zero_stage=0 options.software=fsdp2"})
+    EXPECT_TRUE(tried.contains(change)) << change;
+}
+
 // Costs are of the one chunk that is said: another number of chunks would be another job.
 TEST(Why, LeavesTheChunksOfGivenCosts) {
   const Why why = why_of("pipeline-4x8.yaml", {"schedule=gpipe", "parallelism.virtual_stages=1"});
@@ -194,6 +221,73 @@ TEST(Why, AdvisesOnlyOrdersThatTheSoftwareRuns) {
         seen.insert(change.words.substr(9, change.words.find(' ') - 9));
     EXPECT_EQ(seen, orders) << software;
   }
+}
+
+// 80 layers on 16 ranks are 5 a rank, which no 2 or 4 chunks divide.
+TEST(Why, TriesTheChunksThatDivideTheLayers) {
+  const Why why =
+      why_of("llama3-8b-64xA100.yaml", {"model=llama-3-70b", "cluster={node: dgx-h100, nodes: 16}",
+                                        "parallelism={tensor: 8, pipeline: 16, sequence_parallel: true}",
+                                        "training={global_batch_size: 16, sequence_length: 8192}"});
+  std::set<std::string> interleaved;
+  for (const TriedChange& change : why.changes)
+    if (change.words.starts_with("schedule=interleaved-1f1b")) interleaved.insert(change.words);
+  EXPECT_EQ(interleaved, std::set<std::string>{"schedule=interleaved-1f1b parallelism.virtual_stages=5"});
+  ASSERT_TRUE(why.best);
+  EXPECT_EQ(why.best->words, *interleaved.begin());
+}
+
+// System: 32 layers of Llama 3 8B on 8 ranks, four each. Its head of 128,256 words takes as long as two to three
+// layers. Expectation: the last rank gets two layers, and those it gives away go to two others, so that the
+// longest has five in place of some 6.5. The first rank has the embedding, so it is not one of them.
+TEST(Why, NamesTheRankThatTheOthersWaitForAndBalancesTheSplit) {
+  const Why why = why_of("llama3-8b-64xA100.yaml",
+                         {"cluster={node: dgx-h100, nodes: 4}", "parallelism={pipeline: 8, zero_stage: 1}",
+                          "training={global_batch_size: 256, sequence_length: 8192}", "schedule=1f1b"});
+  ASSERT_THAT(why.sentences, SizeIs(4));
+  EXPECT_THAT(why.sentences[2],
+              testing::MatchesRegex("Pipeline rank 7 works [34][0-9].[0-9] % longer than the "
+                                    "mean of the ranks, and the others wait for it."));
+  ASSERT_TRUE(why.best);
+  EXPECT_EQ(why.best->words, "parallelism.stage_layers=[4,5,5,4,4,4,4,2]");
+  std::set<std::string> tried;
+  for (const TriedChange& change : why.changes) tried.insert(change.words);
+  EXPECT_TRUE(tried.contains("parallelism.stage_layers=[4,4,4,4,4,5,5,2]"));
+}
+
+// The last rank has two layers in each of its two chunks, and the head: either chunk gives one away.
+TEST(Why, BalancesRanksOfSeveralChunks) {
+  const Why why =
+      why_of("llama3-8b-64xA100.yaml",
+             {"cluster={node: dgx-h100, nodes: 4}", "parallelism={pipeline: 8, virtual_stages: 2}",
+              "training={global_batch_size: 256, sequence_length: 8192}", "schedule=interleaved-1f1b"});
+  const auto split = std::ranges::find_if(
+      why.changes, [](const TriedChange& c) { return c.words.starts_with("parallelism.stage_layers="); });
+  ASSERT_NE(split, why.changes.end());
+  EXPECT_EQ(split->words, "parallelism.stage_layers=[2,3,3,2,2,2,2,1,2,2,2,2,2,2,2,1]");
+}
+
+// The ends count as layers there, which no list of layers may say besides.
+TEST(Why, BalancesAlsoWhereTheEndsCountAsLayers) {
+  const Why why = why_of(
+      "llama3-8b-64xA100.yaml",
+      {"cluster={node: dgx-h100, nodes: 4}", "parallelism={pipeline: 8, loss_as_layer: true}",
+       "model.layers=31", "training={global_batch_size: 256, sequence_length: 8192}", "schedule=1f1b"});
+  const auto split = std::ranges::find_if(
+      why.changes, [](const TriedChange& c) { return c.words.starts_with("parallelism.stage_layers="); });
+  ASSERT_NE(split, why.changes.end());
+  EXPECT_THAT(split->words, EndsWith(" parallelism.loss_as_layer=false"));
+  EXPECT_TRUE(split->iteration_time.has_value()) << split->refused;
+}
+
+// Twice the NIC bandwidth saves a thousandth of the iteration.
+TEST(Why, LeavesOutWhatSavesLessThanHalfAPercent) {
+  const std::vector<std::string> sets = {"parallelism.zero_stage=1"};
+  const Duration now = simulate(load("sc21-1.7b-32xA100.yaml", sets)).iteration_time;
+  const Why why = why_of("sc21-1.7b-32xA100.yaml", sets);
+  EXPECT_LT(*why.changes.back().iteration_time, now);
+  EXPECT_FALSE(why.best);
+  EXPECT_THAT(why.sentences.back(), EndsWith("changes of settings that fit into memory would save 0.5 %."));
 }
 
 // All activations are copied, although they would fit; half of them are copied behind the passes.
