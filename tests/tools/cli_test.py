@@ -1500,6 +1500,13 @@ class Answers(Case):
         wrong = stagecraft("compare", "job.yaml", "--vary", vary + ",[{kind: dead-nod, node: 0}]", cwd=self.folder)
         self.assertEqual(WRONG_INPUT, wrong.returncode)
 
+    # Until it stops, little time goes with the work of the whole iteration.
+    def test_of_an_iteration_that_stops_no_rate_is_explained(self):
+        self.write("job.yaml", self.LLAMA_8B)
+        stopped = stagecraft("run", "job.yaml", "--set", "faults=[{kind: dead-node, node: 0, at: 1 ms}]", "--json", cwd=self.folder)
+        self.assertFalse(json.loads(stopped.stdout)["faults"]["finishes"])
+        self.assertNotIn("above 100 %", stopped.stdout)
+
     def test_strict_refuses_shapes_without_data(self):
         self.assertEqual(DONE, stagecraft("run", FLAGSHIP, "--strict").returncode)
         odd = ["run", FLAGSHIP, "--set", "training.precision=fp32"]  # the A100 has no rows of TF32
