@@ -734,11 +734,24 @@ class Answers(Case):
 
     def test_numbers_and_switches_are_told_with_their_key(self):
         for varied, name in (("training.global_batch_size=8,8", "global_batch_size 8"), ("overlap.gradients=true,false", "gradients true"),
-                             ("model.forward=1 ms,2 ms", "forward 1 ms"), ("model.gradient=[1 MiB],2 MiB", "gradient [1 MiB]"),
-                             ("schedule=1f1b,gpipe", "1f1b")):
-            self.assertIn(f"\nfastest: {name}\n", stagecraft("compare", PIPELINE, "--vary", varied).stdout)
+                             ("model.gradient=[1 MiB],2 MiB", "gradient [1 MiB]"), ("schedule=1f1b,gpipe", "1f1b")):
+            self.assertIn(f": as long as {name}, in every part\n", stagecraft("compare", PIPELINE, "--vary", varied).stdout)
+        self.assertIn("\nfastest: forward 1 ms\n", stagecraft("compare", PIPELINE, "--vary", "model.forward=1 ms,2 ms").stdout)
         grid = ["--vary", "schedule=1f1b,gpipe", "--vary", "model.forward=1 ms,2 ms"]
-        self.assertIn("\nfastest: 1f1b 1 ms\n", stagecraft("compare", PIPELINE, *grid).stdout)
+        self.assertIn("\nfastest: 1f1b 1 ms, gpipe 1 ms\n", stagecraft("compare", PIPELINE, *grid).stdout)
+
+    def test_variants_that_are_as_fast_are_all_named(self):
+        for values, said in (("1 ms,1 ms", "all are as fast"), ("2 ms,1 ms,1 ms", "forward 1 ms, forward 1 ms, 1."),
+                             ("1 ms,1 ms,1 ms,1 ms,1 ms,2 ms", "forward 1 ms, forward 1 ms, forward 1 ms, 2 more\n")):
+            self.assertIn("\nfastest: " + said, stagecraft("compare", PIPELINE, "--vary", "model.forward=" + values).stdout)
+
+    def test_a_path_that_varies_without_an_effect_is_said(self):
+        vary = ["--vary", "parallelism.context_exchange=p2p,all-gather", "--vary", "schedule=1f1b,gpipe"]
+        for form in ("text", "markdown"):
+            self.assertIn("parallelism.context_exchange: had no effect: ", stagecraft("compare", PIPELINE, *vary, "--format", form).stdout)
+        # Of some variants it may be so: that is why they are compared.
+        some = ["--vary", "parallelism.virtual_stages=1,2", "--vary", "schedule.micro_batch_group=4,8", "--set", "schedule.name=interleaved-1f1b"]
+        self.assertNotIn("had no effect", stagecraft("compare", PIPELINE, *some).stdout)
 
     def test_one_variant_is_a_table_of_one_row(self):
         ran = stagecraft("compare", PIPELINE, "--vary", "schedule=zb-h1")
