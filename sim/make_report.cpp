@@ -287,10 +287,7 @@ Report make_report(const Scenario& scenario, const Simulation& simulation, std::
     report.simulated_ranks = std::max(report.simulated_ranks, resource.rank + 1);
   }
   report.warnings = one_lines(scenario.warnings);
-  if (scenario.failures)
-    report.warnings.emplace_back(
-        "failures: an iteration is predicted without them; `stagecraft goodput` says what they leave of "
-        "weeks");
+  if (scenario.failures) report.warnings.emplace_back(kFailuresLeftOut);
   if (auto word = word_on_uneven_groups(scenario, simulation.prepared.plan))
     report.warnings.push_back(std::move(*word));
   if (auto word = word_on_idle_uplinks(scenario, simulation.prepared.plan, simulation.prices))

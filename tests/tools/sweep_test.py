@@ -118,6 +118,24 @@ class Splits(Case):
         self.assertNotIn("model.weight_gradient", ran.stderr)
         self.assertNotIn("no effect", run("sweep", self.sweep, "--quiet", "--set", "schedule=gpipe").stderr)
 
+    # That of what varies, however the files are called.
+    def test_the_first_reason_of_a_point_is_that_of_its_values(self):
+        (self.folder / "base.yaml").write_text("stagecraft: 1\nmodel: gpt-22b\ncluster: {node: dgx-a100-80gb, nodes: 2}\n"
+                                               "parallelism: {tensor: 8, pipeline: 2}\ntraining: {global_batch_size: 8}\n")
+        for name in ("a.yaml", "z.yaml"):
+            (self.folder / name).write_text("stagecraft: 1\nbase: base.yaml\nvary: {parallelism.tensor: [3]}\n")
+        rows = [json.loads(run("sweep", name, cwd=self.folder).stdout) for name in ("a.yaml", "z.yaml")]
+        self.assertGreater(len(rows[0]["reasons"]), 1)
+        self.assertEqual("parallelism.tensor", rows[0]["reasons"][0]["path"])
+        self.assertEqual(rows[0], rows[1])
+
+    def test_a_row_of_a_goodput_does_not_say_that_failures_are_left_out(self):
+        self.sweep.write_text(f"stagecraft: 1\nbase: {SOURCE}/scenarios/goodput/checkpoint-restart.yaml\n"
+                              "vary: {failures.repeats: [2]}\n")
+        row = json.loads(run("sweep", self.sweep).stdout)
+        self.assertIn("goodput", row)
+        self.assertEqual([], [text for text in row["warnings"] if text.startswith("failures:")])
+
     def test_warnings_of_loading_are_said_once(self):
         config = SOURCE / "tests/data/hf_config/made-nested-text-config.config.json"
         base = self.folder / "base.yaml"
