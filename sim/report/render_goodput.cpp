@@ -63,7 +63,7 @@ std::string machines_of(const GoodputReport& report) {
 
 std::string head_of(const GoodputReport& report) {
   const bool published = report.rules == "published";
-  std::string out = fmt::format("{}\n", report.name);
+  std::string out = printable(report.name) + "\n";
   out += wrapped_lines("layout", machines_of(report) + ": " + report.headline);
   out += headed_line("policy", report.policy + (published ? ", published rules" : ""));
   const MeanInterval& rate = report.samples_per_s;

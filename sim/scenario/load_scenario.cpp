@@ -84,7 +84,7 @@ void Reader::read_head() {
   if (watch_.clean() && schema != 1)
     root_->error("stagecraft", "unknown-schema", fmt::format("schema {} is not known", schema),
                  "this program reads schema 1");
-  scenario_.name = root_->name("name", stem_of(scenario_.source));
+  scenario_.name = root_->text("name", stem_of(scenario_.source));
   (void)root_->get("search");  // read by sim/search/ only
   root_->accepts("search", {.kind = KeyForm::Kind::kMap});
 }

@@ -1599,6 +1599,8 @@ class Answers(Case):
             self.assertIn(ran.returncode, (DONE, NO), ran.stderr)
             self.assertNotIn("\x1b", ran.stdout + ran.stderr, words)
         self.assertEqual(r"a\n\x1b[31mb", stagecraft("run", "escapes.yaml", cwd=self.folder).stdout.splitlines()[0])
+        in_json = self.results(stagecraft("run", "escapes.yaml", "--json", cwd=self.folder))  # which has escapes of its own
+        self.assertEqual("a\n\x1b[31mb", in_json[0]["name"])
 
     def test_wanted_points_have_a_schema_where_json_is_asked_for(self):
         plan = ("calibrate", "plan", FLAGSHIP)
