@@ -60,6 +60,7 @@ class Reader {
   void check_with_mistakes();
   [[nodiscard]] std::vector<Diagnostic> mistakes() const;
   void read_profile();
+  void read_software();
   [[nodiscard]] std::vector<std::string> keys_elsewhere();
   void check_device();
   void choose_attention_kernel();
@@ -236,12 +237,18 @@ void Reader::read_profile() {
   if (mixed && !scenario_.group_profiles.empty()) profile = &scenario_.group_profiles.front();
   if (profile != nullptr) scenario_.profile = *profile;
   check_device();
-  YamlMap options = root_->map("options");
-  if (!stages && watch_.clean())
-    apply_software(options, places_, scenario_);
-  else if (!stages)
-    check_software(options, places_, scenario_.options);
+  if (!stages) read_software();
   choose_attention_kernel();
+}
+
+void Reader::read_software() {
+  const YamlNode* section = root_->get("options");
+  if (section != nullptr && section->kind != YamlNode::Kind::kMap) return;  // already reported
+  YamlMap options = root_->map("options");
+  if (watch_.clean())
+    apply_software(options, places_, scenario_);
+  else
+    check_software(options, places_, scenario_.options);
 }
 
 // Suggestions for a key in the wrong place, such as `tensor` for parallelism.tensor; no items of lists.

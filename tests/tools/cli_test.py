@@ -800,6 +800,22 @@ class Answers(Case):
                 self.assertEqual((WRONG_INPUT, ""), (ran.returncode, ran.stdout), (part, option))
                 self.assertIn(f"{option} is nothing that `schedule {part}` takes", ran.stderr)
 
+    def test_standard_output_is_no_file_and_standard_input_is_read_once(self):
+        for words in (["run", PIPELINE, "--html", "-"], ["search", FLAGSHIP, "--write-best", "-"], ["sweep", "sweeps/schedules", "--csv", "--output", "-"]):
+            ran = stagecraft(*words)
+            self.assert_refused(ran)
+            self.assertIn(f"{words[-2]} writes a file, and - is none\n", ran.stderr)
+        self.assertFalse((SOURCE / "-").exists())
+        ran = stagecraft("compare", "-", "-", text_in=GOOD)
+        self.assert_refused(ran)
+        self.assertIn("standard input can be read only once", ran.stderr)
+
+    def test_options_of_a_wrong_kind_are_one_error(self):
+        for value in ("[]", "text"):
+            ran = stagecraft("check", FLAGSHIP, "--set", f"options={value}")
+            self.assert_refused(ran)
+            self.assertTrue(ran.stderr.endswith("\n1 error, nothing was simulated\n"), ran.stderr)
+
     def test_words_of_which_one_would_be_left_out_in_silence_are_refused(self):
         two_forms = "are two forms of one answer"
         for line, reason in (("validate --memory --markdown", "--markdown is about predicted times, not --memory"),
