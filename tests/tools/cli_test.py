@@ -1372,7 +1372,7 @@ class Answers(Case):
         self.assertIn("bad.csv:1:", ran.stderr)
 
     def test_a_value_may_begin_with_a_relation(self):
-        for relation, code in ((">= 0.01", DONE), (">= 0.99", NO), ("< 0.99", DONE)):
+        for relation, code in ((">= 0.01", DONE), (">= 0.99", NO), ("< 0.99", DONE), (" >= 0.99", NO), ('"  >= 0.99"', NO)):
             self.assertEqual(code, stagecraft("run", FLAGSHIP, "--set", f"assert.mfu={relation}").returncode)
 
     def test_advice_on_optimizer_states_is_one_that_can_be_taken(self):
