@@ -11,6 +11,7 @@
 #include "base/text.hpp"
 #include "base/utf8.hpp"
 #include "base/wrapped_text.hpp"
+#include "base/yaml_json.hpp"
 #include "sim/report/goodput_report.hpp"
 #include "sim/report/text_lines.hpp"
 
@@ -332,7 +333,7 @@ std::string render_json(const GoodputReport& report) {
   json.field("scenario", report.scenario).field("name", report.name);
   if (!report.varied.empty()) {
     json.key("vary").begin_object();
-    for (const auto& [path, value] : report.varied) json.field(path, value);
+    for (const auto& [path, value] : report.varied) write_json_of_yaml(json.key(path), value);
     json.end_object();
   }
   json.field("rules", report.rules)

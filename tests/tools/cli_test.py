@@ -604,6 +604,14 @@ class Answers(Case):
                          [(result["difference_s"], result["moved"]) for result in (gpipe, unknown, one_f)])
         self.assertEqual((WRONG_INPUT, ""), (ran.returncode, ran.stderr))
 
+    # As a sweep and a search write it.
+    def test_what_varies_is_a_value_in_json(self):
+        vary = ["--vary", "training.global_batch_size=8", "--vary", "overlap.gradients=false", "--vary", "assert.iteration_time=<= 1 h"]
+        value = {"training.global_batch_size": 8, "overlap.gradients": False, "assert.iteration_time": "<= 1 h"}
+        self.write("job.yaml", FAILING)
+        for command, file in (("compare", SOURCE / PIPELINE), ("goodput", "job.yaml")):
+            self.assertEqual(value, self.results(stagecraft(command, file, *vary, "--json", cwd=self.folder))[0]["vary"])
+
     def test_a_variant_that_misses_an_assertion_is_told_by_name(self):
         limit = 'assert={peak_memory: "<= 600 MiB"}'  # gpipe holds 640 MiB, 1f1b 576; both take 33 ms, 2f2b is no order
         compare = ["compare", PIPELINE, "--vary", "schedule=gpipe,1f1b,2f2b", "--set", limit]
