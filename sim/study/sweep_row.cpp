@@ -101,7 +101,7 @@ std::string failure(const char* code, const char* what) {
 
 std::optional<Sweep> prepare_sweep(const std::filesystem::path& file, std::span<const std::string> overrides,
                                    const RowOptions& options, Library& library, Diagnostics& diagnostics) {
-  std::optional<SweepSpec> spec = load_sweep(file, overrides, library, diagnostics);
+  std::optional<SweepSpec> spec = load_sweep(file, overrides, library, diagnostics, options.seed);
   if (!spec) return std::nullopt;
   report_shared_mistakes(*spec, library, diagnostics);
   std::optional<SweepPoints> points = SweepPoints::of(*spec, library, diagnostics);

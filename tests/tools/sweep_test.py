@@ -249,6 +249,25 @@ class Resume(Case):
         self.assertIn("rows.jsonl:1: error: is not the row of point 0 of this sweep", result.stderr)
         self.assertEqual(rows.read_text(), before)
 
+    # The seed of the program is that of a sample which gives none.
+    def test_a_sample_is_drawn_with_the_seed(self):
+        head = f"stagecraft: 1\nbase: {SOURCE}/scenarios/pipeline-4x8.yaml\nvary: {{training.global_batch_size: {{from: 4, to: 4000}}}}\n"
+        drawn = {}
+        for sample in ("", ", seed: 7"):
+            self.sweep.write_text(head + f"sample: {{method: random, points: 3{sample}}}\n")
+            for seed in (1, 2):
+                rows = run("sweep", self.sweep, "--seed", seed).stdout.splitlines()
+                drawn[sample, seed] = [json.loads(row)["vary"] for row in rows]
+        self.assertNotEqual(drawn["", 1], drawn["", 2])
+        self.assertEqual(drawn[", seed: 7", 1], drawn[", seed: 7", 2])
+
+    def test_a_file_of_another_seed_is_told_what_it_may_be_of(self):
+        first, second = self.folder / "first.jsonl", self.folder / "second.jsonl"
+        run("sweep", self.sweep, "--output", first, "--shard", "0/2")
+        run("sweep", self.sweep, "--output", second, "--shard", "1/2", "--seed", 2)
+        self.assertIn("--seed", run("sweep", self.sweep, "--resume", first, "--shard", "0/2", "--seed", 2).stderr)
+        self.assertIn("--seed", run("merge", first, second).stderr)
+
     def test_rows_of_a_file_that_was_edited_are_of_another_sweep(self):
         order = self.folder / "order.csv"
         profile = self.folder / "profile.yaml"
