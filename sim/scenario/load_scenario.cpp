@@ -226,7 +226,7 @@ void Reader::check_with_mistakes() {
 // The largest file: read last.
 void Reader::read_profile() {
   const bool stages = std::holds_alternative<StagesSpec>(scenario_.model);
-  const bool required = model_ok_ && !stages && scenario_.cluster;
+  const bool required = model_ok_ && !stages && scenario_.cluster && tree_.needs_profile;
   const bool mixed = required && has_several_devices(*scenario_.cluster);
   const auto file =
       mixed ? std::nullopt

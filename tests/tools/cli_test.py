@@ -920,6 +920,20 @@ class Answers(Case):
         self.assertIn('"node 2" -- "leaf 1" [label="1 x 10 GB/s, 1 x 1 GB/s"];', graph)
         self.assertIn('"node 0,1" -- "leaf 0" [label="4 x 10 GB/s"];', graph)
 
+    # Neither a plan that does not hold nor a node without a profile says anything of cables.
+    def test_a_cluster_is_shown_whatever_its_job_is(self):
+        self.write("small.yaml", changed("nodes: 128", "nodes: 2"))
+        ran = stagecraft("topology", "show", "small.yaml", cwd=self.folder)
+        self.assertEqual(DONE, ran.returncode, ran.stderr)
+        self.assertIn("warning: parallelism.data: ", ran.stderr)
+        self.assertIn("pairs of GPUs", ran.stdout)
+        self.assertNotIn("neighbours of the plan", ran.stdout)
+        in_json = self.results(stagecraft("topology", "show", "small.yaml", "--json", cwd=self.folder))[0]
+        self.assertEqual((16, None), (in_json["gpus"], in_json["axes"]))
+        for part in ("show", "check"):
+            self.assertEqual(DONE, stagecraft("topology", part, FLAGSHIP, "--set", "cluster.node=dgx-1v").returncode, part)
+        self.assert_refused(stagecraft("topology", "check", FLAGSHIP, "--set", "parallelism.tensr=3"))
+
     def test_a_fused_pair_lasts_from_the_longer_of_its_passes_to_both(self):
         sizes = ["--stages", "4", "--micro-batches", "8"]
         for part in (["show", "--schedule", "dualpipe"], ["show", "--schedule", "dualpipe-v"], ["compare"]):
