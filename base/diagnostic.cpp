@@ -121,9 +121,11 @@ const Diagnostic* first_error(const std::vector<Diagnostic>& diagnostics) {
 }
 
 std::string render_json(const std::vector<Diagnostic>& diagnostics) {
+  std::vector<Diagnostic> causes_first = diagnostics;
+  std::ranges::stable_sort(causes_first, {}, &Diagnostic::severity);
   JsonWriter json;
   json.begin_object().field("schema", "stagecraft.error/1").key("errors").begin_array();
-  for (const Diagnostic& item : diagnostics) {
+  for (const Diagnostic& item : causes_first) {
     json.begin_object()
         .field("code", item.code)
         .field("severity", item.severity == Severity::kError ? "error" : "warning")

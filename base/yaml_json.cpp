@@ -43,4 +43,9 @@ void write_json(JsonWriter& json, const YamlNode& node) {
   }
 }
 
+void write_json_of_yaml(JsonWriter& json, const std::string& yaml) {
+  Diagnostics ignored;
+  write_json(json, parse_yaml(yaml, "", ignored).value_or(yaml_scalar(yaml)));
+}
+
 }  // namespace stagecraft

@@ -82,7 +82,8 @@ class Override {
       return std::nullopt;
     }
     // `assert.mfu=>= 0.4`: on a command line nothing is a block of lines.
-    if (text.front() == '>') return yaml_scalar(std::string(text), where_);
+    if (const auto value = trimmed(text); value.starts_with('>'))
+      return yaml_scalar(std::string(value), where_);
     return parse_option(text, where_, path, diagnostics_);
   }
 

@@ -188,9 +188,10 @@ void check_size(YamlMap& map, const TransformerSpec& model) {
   }
 }
 
-TransformerSpec load_transformer(YamlMap& map, Family family) {
+// Of no family that is known it is read as a GPT, for which the fewest keys are required.
+TransformerSpec load_transformer(YamlMap& map, std::optional<Family> known_family) {
   TransformerSpec model;
-  model.family = family;
+  const Family family = model.family = known_family.value_or(Family::kGpt);
   model.name = map.name("name", std::string(kFamilyNames[static_cast<std::size_t>(family)]));
   const ErrorWatch watch(map.diagnostics());
   model.layers = map.integer("layers", {.min = 1, .max = kMaxLayers});
@@ -198,7 +199,8 @@ TransformerSpec load_transformer(YamlMap& map, Family family) {
   load_heads(map, model);
   load_widths(map, model, known ? model.layers : kMaxLayers);
   const FamilyDefaults& usual = defaults_of(family);
-  model.vocab = assumed_count(map, "vocab", usual.vocab, usual.vocab_of);
+  model.vocab = known_family ? assumed_count(map, "vocab", usual.vocab, usual.vocab_of)
+                             : read_count(map, "vocab", usual.vocab);
   model.max_sequence_length = map.integer("max_sequence_length", {.min = 0, .max = kMaxCount, .fallback = 0});
   model.mtp_layers = map.integer("mtp_layers", {.min = 0, .max = kMaxLayers, .fallback = 0});
   load_choices(map, model);
@@ -270,6 +272,14 @@ StagesSpec load_stages(YamlMap& map) {
   return model;
 }
 
+// What else is wrong is said as well.
+ModelSpec load_without_family(YamlMap& map) {
+  const bool stages = map.has("forward") || map.has("input_gradient") || map.has("weight_gradient");
+  ModelSpec model = stages ? ModelSpec(load_stages(map)) : load_transformer(map, std::nullopt);
+  map.finish();
+  return model;
+}
+
 }  // namespace
 
 ModelSpec load_model(YamlMap& map) {
@@ -277,7 +287,7 @@ ModelSpec load_model(YamlMap& map) {
   families.emplace_back("stages");
   const ErrorWatch watch(map.diagnostics());
   const std::size_t family = map.choice("family", families);
-  if (!watch.clean()) return {};  // which keys are right depends on the family
+  if (!watch.clean()) return load_without_family(map);
   ModelSpec model = family == kFamilyNames.size() ? ModelSpec(load_stages(map))
                                                   : load_transformer(map, static_cast<Family>(family));
   map.finish();

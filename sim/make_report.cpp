@@ -290,17 +290,15 @@ Report make_report(const Scenario& scenario, const Simulation& simulation, std::
     report.simulated_ranks = std::max(report.simulated_ranks, resource.rank + 1);
   }
   report.warnings = one_lines(scenario.warnings);
-  if (scenario.failures)
-    report.warnings.emplace_back(
-        "failures: an iteration is predicted without them; `stagecraft goodput` says what they leave of "
-        "weeks");
+  if (scenario.failures) report.warnings.emplace_back(kFailuresLeftOut);
   if (auto word = word_on_uneven_groups(scenario, simulation.prepared.plan))
     report.warnings.push_back(std::move(*word));
   if (auto word = word_on_idle_uplinks(scenario, simulation.prepared.plan, simulation.prices))
     report.warnings.push_back(std::move(*word));
   for (auto* const word_on : {word_on_even_routing, word_on_ideal_fabric})
     if (auto word = word_on(scenario)) report.warnings.push_back(std::move(*word));
-  if (report.mfu() > 1 || report.hfu() > 1)
+  const bool ends = !simulation.timeline.stall;  // until a stall, little time goes with the work of all
+  if (ends && (report.mfu() > 1 || report.hfu() > 1))
     report.warnings.emplace_back(
         "MFU and HFU count every score of attention, as papers do, and kernels skip those that the causal "
         "mask hides: over long sequences shares of the peak above 100 % are no mistake of the times");

@@ -5,10 +5,15 @@
 #pragma once
 
 #include <span>
+#include <string_view>
 
 #include "sim/simulate.hpp"
 
 namespace stagecraft {
+
+// The warning of a scenario with `failures`.
+inline constexpr std::string_view kFailuresLeftOut =
+    "failures: an iteration is predicted without them; `stagecraft goodput` says what they leave of weeks";
 
 // FLOP/s of a GPU in the precision of training, on average over the cluster. requires a profile.
 [[nodiscard]] FlopRate mean_peak(const Scenario& scenario);

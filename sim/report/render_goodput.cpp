@@ -11,6 +11,7 @@
 #include "base/text.hpp"
 #include "base/utf8.hpp"
 #include "base/wrapped_text.hpp"
+#include "base/yaml_json.hpp"
 #include "sim/report/goodput_report.hpp"
 #include "sim/report/text_lines.hpp"
 
@@ -63,7 +64,7 @@ std::string machines_of(const GoodputReport& report) {
 
 std::string head_of(const GoodputReport& report) {
   const bool published = report.rules == "published";
-  std::string out = fmt::format("{}\n", report.name);
+  std::string out = printable(report.name) + "\n";
   out += wrapped_lines("layout", machines_of(report) + ": " + report.headline);
   out += headed_line("policy", report.policy + (published ? ", published rules" : ""));
   const MeanInterval& rate = report.samples_per_s;
@@ -332,7 +333,7 @@ std::string render_json(const GoodputReport& report) {
   json.field("scenario", report.scenario).field("name", report.name);
   if (!report.varied.empty()) {
     json.key("vary").begin_object();
-    for (const auto& [path, value] : report.varied) json.field(path, value);
+    for (const auto& [path, value] : report.varied) write_json_of_yaml(json.key(path), value);
     json.end_object();
   }
   json.field("rules", report.rules)

@@ -97,7 +97,7 @@ std::string items_of(const StageMemory& stage) {
 std::string render_memory_text(const Report& report) {
   const MemoryLedger& memory = report.memory;
   const StageMemory& heaviest = memory.heaviest();
-  std::string out = fmt::format("{}\n", report.name);
+  std::string out = printable(report.name) + "\n";
   out += bars_of(memory) + "\n" + table_of(memory);
   out += fmt::format("\nstage {} holds most {}\n", heaviest.stage, moment_of(heaviest));
   if (heaviest.peak() > Bytes(0)) out += items_of(heaviest);

@@ -194,7 +194,7 @@ std::string verbose_lines(const Report& report) {
 }  // namespace
 
 std::string render_text(const Report& report, bool verbose) {
-  std::string out = fmt::format("{}\n", report.name);
+  std::string out = printable(report.name) + "\n";
   out += wrapped_lines("layout", counted_thousands(report.gpus, "GPU") + ": " + report.headline, " · ");
   out += throughput_lines(report);
   out += memory_lines(report.memory);

@@ -66,7 +66,7 @@ std::optional<Assertion> load_assertion(YamlMap& map, const Metric& metric) {
   Assertion assertion{.metric = std::string(metric.name),
                       .relation = {},
                       .limit = 0,
-                      .text = map.text(metric.name),
+                      .text = std::string(trimmed(map.text(metric.name))),
                       .where = map.where_of(metric.name)};
   if (!watch.clean()) return std::nullopt;
   const std::string hint = fmt::format("for instance {}: \"{}\"", metric.name, metric.example);

@@ -150,7 +150,10 @@ FailureProcess ProcessLoader::load() {
   FailureProcess process;
   process.law = load_law(kind);
   process.causes = load_causes();
-  if (is_kind) refuse_keys_of_others(kind);
+  if (is_kind)
+    refuse_keys_of_others(kind);
+  else  // whose keys these are is not known
+    for (const ProcessKey& key : kProcessKeys) (void)map_.has(key.name);
   if (auto* components = std::get_if<ComponentFailures>(&process.law))
     components->rates_per_node_day = rates_;
   map_.finish();

@@ -188,7 +188,11 @@ void FaultReader::read_factor() {
 FaultSpec FaultReader::read() {
   fault_.at = read_time("at", Duration::zero());
   fault_.kind = map_.choose<FaultKind>("kind", kFaultKindNames);
-  if (!watch_.clean()) return {};
+  if (!watch_.clean()) {  // whose keys these are is not known
+    for (const char* key : {"node", "gpu", "link", "factor", "for"}) (void)map_.has(key);
+    map_.finish();
+    return {};
+  }
   if (fault_.kind == FaultKind::kSlowGpu)
     read_gpu();
   else if (fault_.kind == FaultKind::kDegradedLink)

@@ -356,7 +356,11 @@ PolicySpec load_policy(YamlMap& failures, FailureDefaults& defaults, bool nodes_
   YamlMap map = failures.map("policy");
   const ErrorWatch watch(map.diagnostics());
   const auto kind = map.choose<PolicyKind>("name", kPolicyNames);
-  if (!watch.clean()) return {};  // whose keys these are is not known
+  if (!watch.clean()) {  // whose keys these are is not known
+    for (const PolicyKey& key : kPolicyKeys) (void)map.has(key.name);
+    map.finish();
+    return {};
+  }
   return PolicyLoader(map, defaults, nodes_are_said).load(kind);
 }
 

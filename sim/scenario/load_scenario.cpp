@@ -60,6 +60,7 @@ class Reader {
   void check_with_mistakes();
   [[nodiscard]] std::vector<Diagnostic> mistakes() const;
   void read_profile();
+  void read_software();
   [[nodiscard]] std::vector<std::string> keys_elsewhere();
   void check_device();
   void choose_attention_kernel();
@@ -84,7 +85,7 @@ void Reader::read_head() {
   if (watch_.clean() && schema != 1)
     root_->error("stagecraft", "unknown-schema", fmt::format("schema {} is not known", schema),
                  "this program reads schema 1");
-  scenario_.name = root_->name("name", stem_of(scenario_.source));
+  scenario_.name = root_->text("name", stem_of(scenario_.source));
   (void)root_->get("search");  // read by sim/search/ only
   root_->accepts("search", {.kind = KeyForm::Kind::kMap});
 }
@@ -225,7 +226,7 @@ void Reader::check_with_mistakes() {
 // The largest file: read last.
 void Reader::read_profile() {
   const bool stages = std::holds_alternative<StagesSpec>(scenario_.model);
-  const bool required = model_ok_ && !stages && scenario_.cluster;
+  const bool required = model_ok_ && !stages && scenario_.cluster && tree_.needs_profile;
   const bool mixed = required && has_several_devices(*scenario_.cluster);
   const auto file =
       mixed ? std::nullopt
@@ -236,12 +237,18 @@ void Reader::read_profile() {
   if (mixed && !scenario_.group_profiles.empty()) profile = &scenario_.group_profiles.front();
   if (profile != nullptr) scenario_.profile = *profile;
   check_device();
-  YamlMap options = root_->map("options");
-  if (!stages && watch_.clean())
-    apply_software(options, places_, scenario_);
-  else if (!stages)
-    check_software(options, places_, scenario_.options);
+  if (!stages) read_software();
   choose_attention_kernel();
+}
+
+void Reader::read_software() {
+  const YamlNode* section = root_->get("options");
+  if (section != nullptr && section->kind != YamlNode::Kind::kMap) return;  // already reported
+  YamlMap options = root_->map("options");
+  if (watch_.clean())
+    apply_software(options, places_, scenario_);
+  else
+    check_software(options, places_, scenario_.options);
 }
 
 // Suggestions for a key in the wrong place, such as `tensor` for parallelism.tensor; no items of lists.

@@ -18,6 +18,7 @@ struct ScenarioTree {
   std::filesystem::path folder;  // base of relative paths
   // Are its degrees filled in later? Else a tree with mistakes is told those of its degrees as well.
   bool open_plan = false;
+  bool needs_profile = true;  // else only its cluster is asked for
 };
 // Does it look like the file of a sweep (docs/sweeps.md), in place of a scenario's?
 [[nodiscard]] bool looks_like_sweep(const YamlNode& root);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <exception>
 #include <set>
 #include <utility>
@@ -10,6 +11,7 @@
 #include "base/hash.hpp"
 #include "base/json.hpp"
 #include "base/yaml_json.hpp"
+#include "sim/make_report.hpp"
 #include "sim/resilience/predict_goodput.hpp"
 #include "sim/scenario/load_software.hpp"
 #include "sim/simulate.hpp"
@@ -75,6 +77,14 @@ std::string inside(const JsonWriter& json) {
   return text.substr(1, text.size() - 2);
 }
 
+// Those at what varies first, whatever the files are called; of one file they stay in their order.
+std::vector<Diagnostic> by_file_of(const SweepSpec& spec, std::vector<Diagnostic> reasons) {
+  std::ranges::stable_sort(reasons, {}, [&](const Diagnostic& reason) {
+    return reason.where.file == spec.source ? 0 : reason.where.file == spec.base.source ? 1 : 2;
+  });
+  return reasons;
+}
+
 std::string refusal(const std::vector<Diagnostic>& reasons) {
   JsonWriter json;
   json.begin_object().field("feasible", false);
@@ -91,7 +101,7 @@ std::string failure(const char* code, const char* what) {
 
 std::optional<Sweep> prepare_sweep(const std::filesystem::path& file, std::span<const std::string> overrides,
                                    const RowOptions& options, Library& library, Diagnostics& diagnostics) {
-  std::optional<SweepSpec> spec = load_sweep(file, overrides, library, diagnostics);
+  std::optional<SweepSpec> spec = load_sweep(file, overrides, library, diagnostics, options.seed);
   if (!spec) return std::nullopt;
   report_shared_mistakes(*spec, library, diagnostics);
   std::optional<SweepPoints> points = SweepPoints::of(*spec, library, diagnostics);
@@ -138,7 +148,8 @@ GoodputReport PointRunner::goodput(const Scenario& scenario) const {
 
 std::string PointRunner::payload(const Scenario& scenario) const {
   try {
-    const Report report = simulate(scenario);
+    Report report = simulate(scenario);
+    std::erase(report.warnings, kFailuresLeftOut);  // the row has their goodput
     JsonWriter json;
     const std::vector<Diagnostic> reasons = reasons_against(scenario, report, true);
     json.begin_object().field("feasible", reasons.empty());
@@ -149,7 +160,7 @@ std::string PointRunner::payload(const Scenario& scenario) const {
     if (scenario.failures) keys += ",\"goodput\":" + render_json(goodput(scenario));
     return keys;
   } catch (const ScenarioError& error) {
-    return refusal(error.diagnostics());
+    return refusal(by_file_of(sweep_.spec, error.diagnostics()));
   } catch (const std::exception& error) {
     return failure("internal", error.what());
   }
@@ -160,7 +171,9 @@ std::string PointRunner::row(std::size_t point) {
   try {
     Diagnostics diagnostics;
     const std::optional<Scenario> scenario = load(point, diagnostics);
-    if (!scenario) return fmt::format("{},\"hash\":null,{}}}", head, refusal(diagnostics.sorted()));
+    if (!scenario)
+      return fmt::format("{},\"hash\":null,{}}}", head,
+                         refusal(by_file_of(sweep_.spec, diagnostics.sorted())));
     if (warnings_ != nullptr) warnings_->add(diagnostics);
     const std::string own = hash_of(*scenario);
     const std::string result = cache_.get(own, [&] { return payload(*scenario); });

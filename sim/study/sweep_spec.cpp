@@ -235,7 +235,7 @@ class SweepReader {
     spec_.source = file.string();
   }
 
-  std::optional<SweepSpec> read(std::span<const std::string> overrides) {
+  std::optional<SweepSpec> read(std::span<const std::string> overrides, std::uint64_t seed) {
     const ErrorWatch watch(diagnostics_);
     const std::int64_t schema = root_.integer("stagecraft");
     if (watch.clean() && schema != 1)
@@ -243,7 +243,7 @@ class SweepReader {
                   "this program reads schema 1");
     spec_.name = root_.name("name", file_.stem().string());
     read_base();
-    read_sample();
+    read_sample(static_cast<std::int64_t>(seed));
     read_axes();
     read_where();
     root_.finish();
@@ -291,7 +291,7 @@ class SweepReader {
     if (tree) spec_.base = {.root = *std::move(tree), .source = file.string(), .folder = file.parent_path()};
   }
 
-  void read_sample() {
+  void read_sample(std::int64_t seed) {
     if (!root_.has("sample")) return;
     const std::array<std::string, 2> kMethods{"random", "latin-hypercube"};
     YamlMap map = root_.map("sample");
@@ -299,7 +299,7 @@ class SweepReader {
     sampling.method =
         map.choice("method", kMethods) == 0 ? SampleMethod::kRandom : SampleMethod::kLatinHypercube;
     sampling.points = map.integer("points", {.min = 1, .max = kMostChoices});
-    sampling.seed = static_cast<std::uint64_t>(map.integer("seed", {.min = 0, .fallback = 1}));
+    sampling.seed = static_cast<std::uint64_t>(map.integer("seed", {.min = 0, .fallback = seed}));
     map.finish();
     spec_.sampling = sampling;
   }
@@ -385,7 +385,7 @@ std::vector<std::string> SweepSpec::paths() const {
 }
 
 std::optional<SweepSpec> load_sweep(const std::filesystem::path& word, std::span<const std::string> overrides,
-                                    Library& library, Diagnostics& diagnostics) {
+                                    Library& library, Diagnostics& diagnostics, std::uint64_t seed) {
   const ErrorWatch watch(diagnostics);
   const std::optional<fs::path> file = find_scenario(word, library, diagnostics);
   const std::optional<YamlNode> root = file ? library.data().load(*file, diagnostics) : std::nullopt;
@@ -397,7 +397,7 @@ std::optional<SweepSpec> load_sweep(const std::filesystem::path& word, std::span
                        .hint = "a sweep has base: SCENARIO.yaml and vary: {path.to.key: [value, value]}"});
     return std::nullopt;
   }
-  auto spec = SweepReader(*root, *file, library, diagnostics).read(overrides);
+  auto spec = SweepReader(*root, *file, library, diagnostics).read(overrides, seed);
   return watch.clean() ? std::move(spec) : std::nullopt;
 }
 

@@ -77,9 +77,9 @@ struct SweepSpec {
 
 // `word` is a file, or the name of an installed sweep; so is the base, of a scenario. `overrides` as in --set,
 // on the base. Reports every mistake in the sweep's file, and a base that is neither. Mistakes of points are
-// reported with the points.
+// reported with the points. `seed`: of a sample that gives none.
 [[nodiscard]] std::optional<SweepSpec> load_sweep(const std::filesystem::path& word,
                                                   std::span<const std::string> overrides, Library& library,
-                                                  Diagnostics& diagnostics);
+                                                  Diagnostics& diagnostics, std::uint64_t seed = 1);
 
 }  // namespace stagecraft

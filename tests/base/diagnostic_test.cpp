@@ -136,5 +136,11 @@ TEST(Diagnostics, AreOneJsonDocument) {
   EXPECT_EQ(render_json({}), R"({"schema":"stagecraft.error/1","errors":[]})");
 }
 
+TEST(Diagnostics, BeginTheirDocumentWithTheErrors) {
+  const Diagnostic warning{.severity = Severity::kWarning, .where = {.file = "a.yaml"}, .message = "assumed"};
+  const std::string document = render_json({warning, pipeline_mistake()});
+  EXPECT_LT(document.find("7 stages do not divide"), document.find("assumed"));
+}
+
 }  // namespace
 }  // namespace stagecraft

@@ -27,5 +27,16 @@ TEST(YamlAsJson, QuotesWhatIsText) {
   EXPECT_EQ(as_json("9223372036854775807"), "9223372036854775807");
 }
 
+TEST(YamlAsJson, TakesTextThatIsNoYamlAsItIs) {
+  const auto written = [](const std::string& yaml) {
+    JsonWriter json;
+    write_json_of_yaml(json, yaml);
+    return json.str();
+  };
+  EXPECT_EQ(written("[1, true, 2 GiB]"), R"([1,true,"2 GiB"])");
+  EXPECT_EQ(written(">= 0.4"), R"(">= 0.4")");
+  EXPECT_EQ(written("[1, 2"), R"("[1, 2")");
+}
+
 }  // namespace
 }  // namespace stagecraft

@@ -161,11 +161,19 @@ TEST(LoadModel, LetsAbstractStagesHaveNoSizes) {
   EXPECT_EQ(std::get<StagesSpec>(loaded.model).gradient, std::vector<Bytes>{0_B});
 }
 
-TEST(BadModel, NeedsAFamilyBeforeAnythingElseMakesSense) {
-  EXPECT_THAT(load("{layers: 2, hidden: 64}").messages,
-              ElementsAre("model.family: is required, but not given"));
-  EXPECT_THAT(load("{family: lama, layers: 2}").messages,
+TEST(BadModel, SaysWhatElseIsWrongWhereItsFamilyIsNotKnown) {
+  EXPECT_THAT(
+      load("{famly: gpt, layers: 2, hiden: 64, heads: 4}").messages,
+      ElementsAre("model.family: is required, but not given", "model.hidden: is required, but not given",
+                  "model.famly: is not a known key (did you mean 'family'?)",
+                  "model.hiden: is not a known key (did you mean 'hidden'?)"));
+  EXPECT_THAT(load("{family: lama, layers: 2, hidden: 64, heads: 4, ffn_hidden: 7}").messages,
               ElementsAre("model.family: 'lama' is not known here (did you mean 'llama'?)"));
+  EXPECT_THAT(
+      load("{forward: 1 ms, input_gradient: 1, weight_gradient: 1 ms}").messages,
+      ElementsAre(
+          "model.family: is required, but not given",
+          "model.input_gradient: '1' has no unit (1 ms is 0.001 s; units are ns us ms s min h days)"));
 }
 
 TEST(BadModel, MissesWhatHasNoDefault) {

@@ -604,6 +604,14 @@ class Answers(Case):
                          [(result["difference_s"], result["moved"]) for result in (gpipe, unknown, one_f)])
         self.assertEqual((WRONG_INPUT, ""), (ran.returncode, ran.stderr))
 
+    # As a sweep and a search write it.
+    def test_what_varies_is_a_value_in_json(self):
+        vary = ["--vary", "training.global_batch_size=8", "--vary", "overlap.gradients=false", "--vary", "assert.iteration_time=<= 1 h"]
+        value = {"training.global_batch_size": 8, "overlap.gradients": False, "assert.iteration_time": "<= 1 h"}
+        self.write("job.yaml", FAILING)
+        for command, file in (("compare", SOURCE / PIPELINE), ("goodput", "job.yaml")):
+            self.assertEqual(value, self.results(stagecraft(command, file, *vary, "--json", cwd=self.folder))[0]["vary"])
+
     def test_a_variant_that_misses_an_assertion_is_told_by_name(self):
         limit = 'assert={peak_memory: "<= 600 MiB"}'  # gpipe holds 640 MiB, 1f1b 576; both take 33 ms, 2f2b is no order
         compare = ["compare", PIPELINE, "--vary", "schedule=gpipe,1f1b,2f2b", "--set", limit]
@@ -739,11 +747,24 @@ class Answers(Case):
 
     def test_numbers_and_switches_are_told_with_their_key(self):
         for varied, name in (("training.global_batch_size=8,8", "global_batch_size 8"), ("overlap.gradients=true,false", "gradients true"),
-                             ("model.forward=1 ms,2 ms", "forward 1 ms"), ("model.gradient=[1 MiB],2 MiB", "gradient [1 MiB]"),
-                             ("schedule=1f1b,gpipe", "1f1b")):
-            self.assertIn(f"\nfastest: {name}\n", stagecraft("compare", PIPELINE, "--vary", varied).stdout)
+                             ("model.gradient=[1 MiB],2 MiB", "gradient [1 MiB]"), ("schedule=1f1b,gpipe", "1f1b")):
+            self.assertIn(f": as long as {name}, in every part\n", stagecraft("compare", PIPELINE, "--vary", varied).stdout)
+        self.assertIn("\nfastest: forward 1 ms\n", stagecraft("compare", PIPELINE, "--vary", "model.forward=1 ms,2 ms").stdout)
         grid = ["--vary", "schedule=1f1b,gpipe", "--vary", "model.forward=1 ms,2 ms"]
-        self.assertIn("\nfastest: 1f1b 1 ms\n", stagecraft("compare", PIPELINE, *grid).stdout)
+        self.assertIn("\nfastest: 1f1b 1 ms, gpipe 1 ms\n", stagecraft("compare", PIPELINE, *grid).stdout)
+
+    def test_variants_that_are_as_fast_are_all_named(self):
+        for values, said in (("1 ms,1 ms", "all are as fast"), ("2 ms,1 ms,1 ms", "forward 1 ms, forward 1 ms, 1."),
+                             ("1 ms,1 ms,1 ms,1 ms,1 ms,2 ms", "forward 1 ms, forward 1 ms, forward 1 ms, 2 more\n")):
+            self.assertIn("\nfastest: " + said, stagecraft("compare", PIPELINE, "--vary", "model.forward=" + values).stdout)
+
+    def test_a_path_that_varies_without_an_effect_is_said(self):
+        vary = ["--vary", "parallelism.context_exchange=p2p,all-gather", "--vary", "schedule=1f1b,gpipe"]
+        for form in ("text", "markdown"):
+            self.assertIn("parallelism.context_exchange: had no effect: ", stagecraft("compare", PIPELINE, *vary, "--format", form).stdout)
+        # Of some variants it may be so: that is why they are compared.
+        some = ["--vary", "parallelism.virtual_stages=1,2", "--vary", "schedule.micro_batch_group=4,8", "--set", "schedule.name=interleaved-1f1b"]
+        self.assertNotIn("had no effect", stagecraft("compare", PIPELINE, *some).stdout)
 
     def test_one_variant_is_a_table_of_one_row(self):
         ran = stagecraft("compare", PIPELINE, "--vary", "schedule=zb-h1")
@@ -791,6 +812,22 @@ class Answers(Case):
                 ran = stagecraft("schedule", part, *words, option, value)
                 self.assertEqual((WRONG_INPUT, ""), (ran.returncode, ran.stdout), (part, option))
                 self.assertIn(f"{option} is nothing that `schedule {part}` takes", ran.stderr)
+
+    def test_standard_output_is_no_file_and_standard_input_is_read_once(self):
+        for words in (["run", PIPELINE, "--html", "-"], ["search", FLAGSHIP, "--write-best", "-"], ["sweep", "sweeps/schedules", "--csv", "--output", "-"]):
+            ran = stagecraft(*words)
+            self.assert_refused(ran)
+            self.assertIn(f"{words[-2]} writes a file, and - is none\n", ran.stderr)
+        self.assertFalse((SOURCE / "-").exists())
+        ran = stagecraft("compare", "-", "-", text_in=GOOD)
+        self.assert_refused(ran)
+        self.assertIn("standard input can be read only once", ran.stderr)
+
+    def test_options_of_a_wrong_kind_are_one_error(self):
+        for value in ("[]", "text"):
+            ran = stagecraft("check", FLAGSHIP, "--set", f"options={value}")
+            self.assert_refused(ran)
+            self.assertTrue(ran.stderr.endswith("\n1 error, nothing was simulated\n"), ran.stderr)
 
     def test_words_of_which_one_would_be_left_out_in_silence_are_refused(self):
         two_forms = "are two forms of one answer"
@@ -887,6 +924,20 @@ class Answers(Case):
         graph = stagecraft("topology", "show", "rates.yaml", "--graphviz", cwd=self.folder).stdout
         self.assertIn('"node 2" -- "leaf 1" [label="1 x 10 GB/s, 1 x 1 GB/s"];', graph)
         self.assertIn('"node 0,1" -- "leaf 0" [label="4 x 10 GB/s"];', graph)
+
+    # Neither a plan that does not hold nor a node without a profile says anything of cables.
+    def test_a_cluster_is_shown_whatever_its_job_is(self):
+        self.write("small.yaml", changed("nodes: 128", "nodes: 2"))
+        ran = stagecraft("topology", "show", "small.yaml", cwd=self.folder)
+        self.assertEqual(DONE, ran.returncode, ran.stderr)
+        self.assertIn("warning: parallelism.data: ", ran.stderr)
+        self.assertIn("pairs of GPUs", ran.stdout)
+        self.assertNotIn("neighbours of the plan", ran.stdout)
+        in_json = self.results(stagecraft("topology", "show", "small.yaml", "--json", cwd=self.folder))[0]
+        self.assertEqual((16, None), (in_json["gpus"], in_json["axes"]))
+        for part in ("show", "check"):
+            self.assertEqual(DONE, stagecraft("topology", part, FLAGSHIP, "--set", "cluster.node=dgx-1v").returncode, part)
+        self.assert_refused(stagecraft("topology", "check", FLAGSHIP, "--set", "parallelism.tensr=3"))
 
     def test_a_fused_pair_lasts_from_the_longer_of_its_passes_to_both(self):
         sizes = ["--stages", "4", "--micro-batches", "8"]
@@ -1358,7 +1409,7 @@ class Answers(Case):
         self.assertIn("bad.csv:1:", ran.stderr)
 
     def test_a_value_may_begin_with_a_relation(self):
-        for relation, code in ((">= 0.01", DONE), (">= 0.99", NO), ("< 0.99", DONE)):
+        for relation, code in ((">= 0.01", DONE), (">= 0.99", NO), ("< 0.99", DONE), (" >= 0.99", NO), ('"  >= 0.99"', NO)):
             self.assertEqual(code, stagecraft("run", FLAGSHIP, "--set", f"assert.mfu={relation}").returncode)
 
     def test_advice_on_optimizer_states_is_one_that_can_be_taken(self):
@@ -1515,6 +1566,13 @@ class Answers(Case):
         wrong = stagecraft("compare", "job.yaml", "--vary", vary + ",[{kind: dead-nod, node: 0}]", cwd=self.folder)
         self.assertEqual(WRONG_INPUT, wrong.returncode)
 
+    # Until it stops, little time goes with the work of the whole iteration.
+    def test_of_an_iteration_that_stops_no_rate_is_explained(self):
+        self.write("job.yaml", self.LLAMA_8B)
+        stopped = stagecraft("run", "job.yaml", "--set", "faults=[{kind: dead-node, node: 0, at: 1 ms}]", "--json", cwd=self.folder)
+        self.assertFalse(json.loads(stopped.stdout)["faults"]["finishes"])
+        self.assertNotIn("above 100 %", stopped.stdout)
+
     def test_strict_refuses_shapes_without_data(self):
         self.assertEqual(DONE, stagecraft("run", FLAGSHIP, "--strict").returncode)
         odd = ["run", FLAGSHIP, "--set", "training.precision=fp32"]  # the A100 has no rows of TF32
@@ -1594,6 +1652,8 @@ class Answers(Case):
             self.assertIn(ran.returncode, (DONE, NO), ran.stderr)
             self.assertNotIn("\x1b", ran.stdout + ran.stderr, words)
         self.assertEqual(r"a\n\x1b[31mb", stagecraft("run", "escapes.yaml", cwd=self.folder).stdout.splitlines()[0])
+        in_json = self.results(stagecraft("run", "escapes.yaml", "--json", cwd=self.folder))  # which has escapes of its own
+        self.assertEqual("a\n\x1b[31mb", in_json[0]["name"])
 
     def test_wanted_points_have_a_schema_where_json_is_asked_for(self):
         plan = ("calibrate", "plan", FLAGSHIP)

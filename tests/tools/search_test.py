@@ -179,6 +179,23 @@ class Search(unittest.TestCase):
         result = json.loads(self.run_it("run", best, "--json").stdout)
         self.assertEqual(result["iteration_time_s"], answer["ranked"][0]["iteration_time_s"])
 
+    # Files beside the scenario are named from the other folder; installed names, as that of the repairs, stay.
+    def test_the_winner_names_its_files_from_another_folder(self):
+        software = (SOURCE / "scenarios/software/megatron-core.yaml").read_text()
+        repairs = (SOURCE / "scenarios/traces/infinitehbd_faults.csv").read_text()
+        (self.folder / "soft.yaml").write_text(software)
+        (self.folder / "repairs.csv").write_text(repairs)
+        (self.folder / "out").mkdir()
+        best = self.folder / "out/best.yaml"
+        mine = "{kind: empirical, file: repairs.csv}"
+        cause = f"{{kind: exponential, causes: [{{name: disk, repair: {mine}}}]}}"
+        for failures in ("{}", f"{{repair: {mine}}}", f"{{process: {cause}}}", "{process: {kind: trace, file: bamboo_p3_spot}}"):
+            with self.subTest(failures):
+                self.file.write_text(SMALL + f"options: {{software: soft.yaml}}\nfailures: {failures}\n")
+                self.run_it("search", self.file, "--write-best", best, "--force", "--fix", "schedule", "--top", "1")
+                self.run_it("check", best)
+                self.assertIn('software: "../soft.yaml"', best.read_text())
+
     # A plan that a dead node stops early would be the best one.
     def test_iterations_that_never_end_are_not_ranked(self):
         done = self.run_it("search", self.file, "--set", "faults=[{kind: dead-node, node: 0, at: 1 ms}]", code=WRONG_INPUT)

@@ -118,6 +118,24 @@ class Splits(Case):
         self.assertNotIn("model.weight_gradient", ran.stderr)
         self.assertNotIn("no effect", run("sweep", self.sweep, "--quiet", "--set", "schedule=gpipe").stderr)
 
+    # That of what varies, however the files are called.
+    def test_the_first_reason_of_a_point_is_that_of_its_values(self):
+        (self.folder / "base.yaml").write_text("stagecraft: 1\nmodel: gpt-22b\ncluster: {node: dgx-a100-80gb, nodes: 2}\n"
+                                               "parallelism: {tensor: 8, pipeline: 2}\ntraining: {global_batch_size: 8}\n")
+        for name in ("a.yaml", "z.yaml"):
+            (self.folder / name).write_text("stagecraft: 1\nbase: base.yaml\nvary: {parallelism.tensor: [3]}\n")
+        rows = [json.loads(run("sweep", name, cwd=self.folder).stdout) for name in ("a.yaml", "z.yaml")]
+        self.assertGreater(len(rows[0]["reasons"]), 1)
+        self.assertEqual("parallelism.tensor", rows[0]["reasons"][0]["path"])
+        self.assertEqual(rows[0], rows[1])
+
+    def test_a_row_of_a_goodput_does_not_say_that_failures_are_left_out(self):
+        self.sweep.write_text(f"stagecraft: 1\nbase: {SOURCE}/scenarios/goodput/checkpoint-restart.yaml\n"
+                              "vary: {failures.repeats: [2]}\n")
+        row = json.loads(run("sweep", self.sweep).stdout)
+        self.assertIn("goodput", row)
+        self.assertEqual([], [text for text in row["warnings"] if text.startswith("failures:")])
+
     def test_warnings_of_loading_are_said_once(self):
         config = SOURCE / "tests/data/hf_config/made-nested-text-config.config.json"
         base = self.folder / "base.yaml"
@@ -230,6 +248,25 @@ class Resume(Case):
         self.assertEqual(result.returncode, WRONG_INPUT)
         self.assertIn("rows.jsonl:1: error: is not the row of point 0 of this sweep", result.stderr)
         self.assertEqual(rows.read_text(), before)
+
+    # The seed of the program is that of a sample which gives none.
+    def test_a_sample_is_drawn_with_the_seed(self):
+        head = f"stagecraft: 1\nbase: {SOURCE}/scenarios/pipeline-4x8.yaml\nvary: {{training.global_batch_size: {{from: 4, to: 4000}}}}\n"
+        drawn = {}
+        for sample in ("", ", seed: 7"):
+            self.sweep.write_text(head + f"sample: {{method: random, points: 3{sample}}}\n")
+            for seed in (1, 2):
+                rows = run("sweep", self.sweep, "--seed", seed).stdout.splitlines()
+                drawn[sample, seed] = [json.loads(row)["vary"] for row in rows]
+        self.assertNotEqual(drawn["", 1], drawn["", 2])
+        self.assertEqual(drawn[", seed: 7", 1], drawn[", seed: 7", 2])
+
+    def test_a_file_of_another_seed_is_told_what_it_may_be_of(self):
+        first, second = self.folder / "first.jsonl", self.folder / "second.jsonl"
+        run("sweep", self.sweep, "--output", first, "--shard", "0/2")
+        run("sweep", self.sweep, "--output", second, "--shard", "1/2", "--seed", 2)
+        self.assertIn("--seed", run("sweep", self.sweep, "--resume", first, "--shard", "0/2", "--seed", 2).stderr)
+        self.assertIn("--seed", run("merge", first, second).stderr)
 
     def test_rows_of_a_file_that_was_edited_are_of_another_sweep(self):
         order = self.folder / "order.csv"

@@ -127,6 +127,9 @@ void check_outputs(const Arguments& arguments) {
   for (const OptionSpec& option : arguments.command().options) {
     auto file = arguments.text(option.name);
     if (option.written == Written::kNo || !file) continue;
+    if (*file == "-")
+      throw UsageError(fmt::format("--{} writes a file, and - is none", option.name),
+                       fmt::format("--{} ./- makes a file of this name", option.name));
     *file += option.first_file;
     const fs::path name = one_name(*file);
     if (read.contains(name))

@@ -13,6 +13,7 @@
 #include "base/text.hpp"
 #include "base/text_file.hpp"
 #include "sim/scenario/library.hpp"
+#include "sim/scenario/scenario_tree.hpp"
 #include "tools/command_line/ordered_answers.hpp"
 
 namespace stagecraft {
@@ -54,8 +55,17 @@ Diagnostic with_set_null(Diagnostic diagnostic, const Arguments& arguments) {
 struct Question {
   std::string file;
   std::string if_refused;  // ends the errors
-  LoadWarnings warnings = LoadWarnings::kInDocument;
+  LoadOptions options;
 };
+
+std::optional<Scenario> load(const Question& question, const Arguments& arguments, Library& library,
+                             Diagnostics& diagnostics) {
+  std::optional<ScenarioTree> tree = load_tree(question.file, library, diagnostics);
+  if (!tree) return std::nullopt;
+  apply_overrides(*tree, arguments.all("set"), library, diagnostics);
+  tree->needs_profile = question.options.needs_profile;
+  return read_scenario(*tree, library, diagnostics);
+}
 
 // Says them now, so that the answer does not say them again.
 void say_warnings(const Diagnostics& loading, Scenario& scenario, const Arguments& arguments,
@@ -70,13 +80,12 @@ int answer_one(const Question& question, const Arguments& arguments, Session& se
                const AnswerScenario& answer) {
   Diagnostics diagnostics;
   try {
-    std::optional<Scenario> scenario =
-        load_scenario(question.file, arguments.all("set"), library, diagnostics);
+    std::optional<Scenario> scenario = load(question, arguments, library, diagnostics);
     if (!scenario || diagnostics.has_errors()) {
       print_diagnostics(diagnostics.sorted(), arguments, session, question.if_refused);
       return kWrongInput;
     }
-    if (!arguments.has("json") || question.warnings == LoadWarnings::kOnStandardError)
+    if (!arguments.has("json") || question.options.warnings == LoadWarnings::kOnStandardError)
       say_warnings(diagnostics, *scenario, arguments, session);
     return answer(*scenario, session);
   } catch (const ScenarioError& error) {
@@ -144,14 +153,14 @@ int for_each_scenario(const Arguments& arguments, Session& session, const Answer
 }
 
 int for_each_scenario(const std::vector<std::string>& files, const Arguments& arguments, Session& session,
-                      const AnswerScenario& answer, LoadWarnings warnings) {
+                      const AnswerScenario& answer, LoadOptions options) {
   check_scenario_names(files, "stagecraft doctor lists those that are installed");
   const OrderedAnswers answers{
       .count = files.size(), .make_ask = [&]() -> OrderedAnswers::Ask {
         return [&, library = std::make_shared<Library>(session.data)](std::size_t i, Session& own) {
           return answer_one(
-              {.file = files[i], .if_refused = not_simulated(files[i], files), .warnings = warnings},
-              arguments, own, *library, answer);
+              {.file = files[i], .if_refused = not_simulated(files[i], files), .options = options}, arguments,
+              own, *library, answer);
         };
       }};
   return answers.print(arguments, session);

@@ -19,6 +19,10 @@ using AnswerScenario = std::function<int(const Scenario&, Session&)>;
 
 // Where the warnings of loading go with --json. Without it they go to standard error.
 enum class LoadWarnings { kInDocument, kOnStandardError };
+struct LoadOptions {
+  LoadWarnings warnings = LoadWarnings::kInDocument;
+  bool needs_profile = true;  // (ScenarioTree)
+};
 
 // throws UsageError where there is none, one is empty, or standard input is to be read twice.
 void check_scenario_names(const std::vector<std::string>& files, const std::string& hint_of_none);
@@ -28,7 +32,7 @@ void check_scenario_names(const std::vector<std::string>& files, const std::stri
 int for_each_scenario(const Arguments& arguments, Session& session, const AnswerScenario& answer);
 // Answers for `files` alone, where only some of the words are scenarios.
 int for_each_scenario(const std::vector<std::string>& files, const Arguments& arguments, Session& session,
-                      const AnswerScenario& answer, LoadWarnings warnings = LoadWarnings::kInDocument);
+                      const AnswerScenario& answer, LoadOptions options = {});
 
 // Reports that there is none, for commands that need one.
 void require_cluster(const Scenario& scenario, Diagnostics& diagnostics);

@@ -21,9 +21,7 @@ constexpr const char* kExample = "stagecraft compare scenarios/pipeline-4x8.yaml
 
 std::vector<Variant> variants_asked_for(const Arguments& arguments, const std::vector<Vary>& varied) {
   const std::vector<std::string>& files = arguments.words();
-  if (files.empty()) throw UsageError("no scenario is named", kExample);
-  if (std::find(files.begin(), files.end(), "") != files.end())
-    throw UsageError("the name of a scenario is empty", "write the path of a file");
+  check_scenario_names(files, kExample);
   if (files.size() < 2 && varied.empty()) throw UsageError("there is nothing to compare", kExample);
   refuse_more_variants(kMostVariants, files, varied);
   return variants_of(files, arguments.all("set"), varied);

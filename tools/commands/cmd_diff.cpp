@@ -133,7 +133,7 @@ int diff_command(const Arguments& arguments, Session& session) {
   return for_each_scenario(
       {words[0]}, arguments, session,
       [&](const Scenario& scenario, Session& own) { return answer_diff(scenario, words[1], arguments, own); },
-      LoadWarnings::kOnStandardError);
+      {.warnings = LoadWarnings::kOnStandardError});
 }
 
 }  // namespace stagecraft

@@ -184,12 +184,11 @@ int explain_command(const Arguments& arguments, Session& session) {
   }
   if (words.empty()) throw UsageError("no scenario and no code is named", "stagecraft explain SCENARIO PATH");
   const std::vector<std::string> paths(words.begin() + 1, words.end());
-  return for_each_scenario(
-      {words[0]}, arguments, session,
-      [&](const Scenario& scenario, Session& own) {
-        return explain_scenario(scenario, paths, arguments, own);
-      },
-      LoadWarnings::kOnStandardError);
+  return for_each_scenario({words[0]}, arguments, session,
+                           [&](const Scenario& scenario, Session& own) {
+                             return explain_scenario(scenario, paths, arguments, own);
+                           },
+                           {.warnings = LoadWarnings::kOnStandardError});
 }
 
 }  // namespace stagecraft

@@ -174,7 +174,7 @@ int print_fujii(const Scenario& scenario, const Arguments& arguments, Session& s
     json.field("not_read", not_read).field("warnings", one_lines(scenario.warnings)).end_object();
     session.out << with_origin(json.str(), scenario) << '\n';
   } else {
-    session.out << scenario.name << '\n' << estimate_line(*estimate, ledger.capacity);
+    session.out << printable(scenario.name) << '\n' << estimate_line(*estimate, ledger.capacity);
     if (!not_read.empty()) session.out << "not read by these formulas: " << join(not_read, ", ") << '\n';
     print_warnings(scenario.warnings, arguments, session);
   }

@@ -73,7 +73,7 @@ class Merger {
       error("other-sweep", where,
             fmt::format("is a row of sweep {} of {} points, the first is of sweep {} of {} points",
                         row->sweep, row->points, sweep_, rows_.size()),
-            "merge the shards of one sweep, of one program");
+            "merge the shards of one sweep, of one program, --set, --seed and --full");
       return false;
     }
     goodput_ = goodput_ || row->at("goodput") != nullptr;

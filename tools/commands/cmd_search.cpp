@@ -6,6 +6,7 @@
 
 #include "base/text.hpp"
 #include "base/yaml.hpp"
+#include "sim/scenario/named_files.hpp"
 #include "sim/scenario/preset.hpp"
 #include "sim/scenario/scenario_tree.hpp"
 #include "sim/search/overlap_trial.hpp"
@@ -175,22 +176,8 @@ class FileSearch {
     const std::size_t point = answer.result.ranked.front().point;
     Scenario best = scenario_of(answer.plans, point);
     if (profile_file_ && best.profile) best.profile->name = *profile_file_;
-    move_paths(best, std::filesystem::absolute(*file).parent_path());
+    move_named_files(best, folder_, std::filesystem::absolute(*file).parent_path());
     write_text_file(*file, to_yaml(best), arguments_.has("force"), diagnostics);
-  }
-
-  // Files that the scenario names from its own folder, as a scenario in `folder` names them.
-  void move_paths(Scenario& scenario, const std::filesystem::path& folder) const {
-    const auto moved = [&](std::string& file) {
-      if (!file.empty()) file = std::filesystem::proximate(std::filesystem::absolute(folder_ / file), folder);
-    };
-    if (profile_file_ && scenario.profile) moved(scenario.profile->name);
-    for (OtherJob& job : scenario.jobs) moved(job.file);
-    if (scenario.order) moved(scenario.order->file);
-    if (!scenario.failures) return;
-    moved(scenario.failures->repair.file);
-    for (FailureProcess& process : scenario.failures->processes)
-      if (auto* replay = std::get_if<TraceReplay>(&process.law)) moved(replay->file);
   }
 
   const std::string& file_;

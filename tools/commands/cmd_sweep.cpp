@@ -150,7 +150,8 @@ class SweepCommand {
     const std::string head = row_head(sweep_, points_[finished_]);
     if (!line.starts_with(head) || !line.ends_with('}'))
       return fmt::format(
-          "is not the row of point {} of this sweep with its files as they are now, or not of this --shard",
+          "is not the row of point {} of this sweep with its files as they are now, or not of this --seed, "
+          "--full or --shard",
           points_[finished_]);
     remember(line, head.size());
     last_finished_ = line;

@@ -9,7 +9,7 @@
 
 #include "base/json.hpp"
 #include "base/text.hpp"
-#include "sim/simulate.hpp"
+#include "sim/simulate_parts.hpp"
 #include "tools/command_line/scenarios.hpp"
 #include "tools/commands/commands.hpp"
 #include "tools/tables/topology_view.hpp"
@@ -27,22 +27,28 @@ void refuse_without_cluster(const Scenario& scenario) {
   diagnostics.throw_if_errors();
 }
 
-// throws ScenarioError where there is no cluster, or the plan does not fit on it.
-ParallelPlan plan_of(const Scenario& scenario) {
-  refuse_without_cluster(scenario);
+// Warns where the job has no plan on its cluster. throws ScenarioError where some GPUs do not reach others.
+std::optional<ParallelPlan> plan_of(const Scenario& scenario, const Cluster& cluster,
+                                    const Arguments& arguments, Session& session) {
   Diagnostics diagnostics;
-  std::optional<Prepared> prepared = prepare(scenario, diagnostics);
-  diagnostics.throw_if_errors();
-  return std::move(prepared->plan);
+  std::optional<ParallelPlan> plan = place(scenario, diagnostics);
+  if (cluster.unreachable()) diagnostics.throw_if_errors();
+  std::vector<Diagnostic> said = diagnostics.sorted();
+  for (Diagnostic& diagnostic : said) diagnostic.severity = Severity::kWarning;
+  print_warnings(said, arguments, session);
+  return plan;
 }
 
 int show(const Scenario& scenario, const Arguments& arguments, Session& session) {
-  const ParallelPlan plan = plan_of(scenario);
+  refuse_without_cluster(scenario);
   const Cluster cluster(whole_cluster(scenario));
+  const std::optional<ParallelPlan> plan = plan_of(scenario, cluster, arguments, session);
   std::optional<Cluster> part;
   if (scenario.fabric) part.emplace(cluster.part(scenario.network.placement));
-  const TopologyView view{
-      .scenario = scenario, .cluster = cluster, .job = part ? *part : cluster, .plan = plan};
+  const TopologyView view{.scenario = scenario,
+                          .cluster = cluster,
+                          .job = part ? *part : cluster,
+                          .plan = plan ? &*plan : nullptr};
   if (arguments.has("graphviz"))
     session.out << render_topology_dot(cluster, arguments.has("full"));
   else if (arguments.has("json"))
@@ -113,12 +119,11 @@ int topology_command(const Arguments& arguments, Session& session) {
   if (arguments.has("full") && !arguments.has("graphviz"))
     throw UsageError("--full expands what --graphviz writes", "--graphviz --full");
   refuse_two_forms(arguments);
-  return for_each_scenario(
-      {words.begin() + 1, words.end()}, arguments, session,
-      [&](const Scenario& scenario, Session& own) {
-        return shows ? show(scenario, arguments, own) : check(scenario, arguments, own);
-      },
-      LoadWarnings::kOnStandardError);
+  return for_each_scenario({words.begin() + 1, words.end()}, arguments, session,
+                           [&](const Scenario& scenario, Session& own) {
+                             return shows ? show(scenario, arguments, own) : check(scenario, arguments, own);
+                           },
+                           {.warnings = LoadWarnings::kOnStandardError, .needs_profile = false});
 }
 
 }  // namespace stagecraft

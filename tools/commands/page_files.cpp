@@ -56,8 +56,8 @@ template <class AnyComparison>
 std::string title_of(const AnyComparison& comparison) {
   std::vector<std::string> names;
   for (const auto& outcome : comparison.outcomes)
-    if (outcome.scenario && (names.empty() || names.back() != outcome.scenario->name))
-      names.push_back(outcome.scenario->name);
+    if (outcome.scenario && (names.empty() || names.back() != printable(outcome.scenario->name)))
+      names.push_back(printable(outcome.scenario->name));
   if (names.empty()) names.push_back(stem_of(comparison.variants.front().file));
   constexpr std::size_t kNamed = 4;
   if (names.size() > kNamed) names.resize(kNamed), names.push_back("…");
@@ -109,7 +109,7 @@ class PageSink : public RowSink {
 }  // namespace
 
 void write_page(const Arguments& arguments, const Scenario& scenario, const Simulation& simulation) {
-  write(arguments, html_page(RunPage{.title = scenario.name,
+  write(arguments, html_page(RunPage{.title = printable(scenario.name),
                                      .command = command_of(arguments),
                                      .version = kVersion,
                                      .runs = {run_view(scenario, simulation)}}));
@@ -134,7 +134,8 @@ void write_page(const Arguments& arguments, const Comparison& comparison) {
   }
   if (page.runs.empty())
     throw UsageError("no variant can run: there is nothing for a page", "their reasons are above");
-  page.words = best_of(comparison);
+  page.words = idle_paths(comparison);
+  for (std::string& sentence : best_of(comparison)) page.words.push_back(std::move(sentence));
   const std::vector<std::string> reasons = reasons_of(comparison);
   for (std::size_t i = 0; i < reasons.size(); ++i)
     if (!comparison.outcomes[i].missed.empty()) page.words.push_back(reasons[i]);
@@ -143,10 +144,10 @@ void write_page(const Arguments& arguments, const Comparison& comparison) {
 }
 
 void write_page(const Arguments& arguments, const GoodputReport& report) {
-  write(
-      arguments,
-      html_page(GoodputPage{
-          .title = report.name, .command = command_of(arguments), .version = kVersion, .reports = {report}}));
+  write(arguments, html_page(GoodputPage{.title = printable(report.name),
+                                         .command = command_of(arguments),
+                                         .version = kVersion,
+                                         .reports = {report}}));
 }
 
 void write_page(const Arguments& arguments, const GoodputComparison& comparison) {

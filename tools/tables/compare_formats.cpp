@@ -9,6 +9,7 @@
 #include "base/json.hpp"
 #include "base/text.hpp"
 #include "base/wrapped_text.hpp"
+#include "base/yaml_json.hpp"
 #include "sim/study/reasons.hpp"
 #include "sim/study/row_columns.hpp"
 #include "tools/command_line/document_origin.hpp"
@@ -111,8 +112,8 @@ std::string render_text(const Comparison& comparison) {
   const VariantCells cells = cells_of(comparison);
   TextTable table(cells.aligns);
   for (const std::vector<std::string>& row : cells.rows) table.row(row);
-  return table.str() + lines(cannot_run(comparison)) + lines(best_of(comparison)) +
-         lines(explanations(comparison));
+  return table.str() + lines(cannot_run(comparison)) + lines(idle_paths(comparison)) +
+         lines(best_of(comparison)) + lines(explanations(comparison));
 }
 
 std::string render_markdown(const Comparison& comparison) {
@@ -121,7 +122,8 @@ std::string render_markdown(const Comparison& comparison) {
   for (const Align align : cells.aligns) out += align == Align::kRight ? " ---: |" : " --- |";
   out += "\n";
   for (std::size_t i = 1; i < cells.rows.size(); ++i) out += markdown_row(cells.rows[i]);
-  for (const auto& texts : {cannot_run(comparison), best_of(comparison), explanations(comparison)}) {
+  for (const auto& texts :
+       {cannot_run(comparison), idle_paths(comparison), best_of(comparison), explanations(comparison)}) {
     if (!texts.empty()) out += "\n";
     for (const std::string& text : texts) out += "- " + text + "\n";
   }
@@ -152,7 +154,7 @@ std::string render_json(const Comparison& comparison, std::size_t variant) {
   if (!outcome.missed.empty()) write_reasons(json, outcome.missed);
   json.key("vary").begin_object();
   for (std::size_t i = 0; i < comparison.paths.size(); ++i)
-    json.field(comparison.paths[i], comparison.variants.at(variant).values.at(i));
+    write_json_of_yaml(json.key(comparison.paths[i]), comparison.variants.at(variant).values.at(i));
   json.end_object().key("relative_time");
   if (const std::optional<double> relative = comparison.relative_time(variant))
     json.value(*relative);

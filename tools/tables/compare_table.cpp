@@ -255,8 +255,12 @@ class Table {
     };
     const std::size_t best = *std::min_element(
         meet.begin(), meet.end(), [&](std::size_t a, std::size_t b) { return time(a) < time(b); });
+    std::vector<std::string> equals;
+    for (const std::size_t i : meet)
+      if (time(i) == time(best)) equals.push_back(names_.spoken(i) + on_gpus(i));
+    const bool all = equals.size() > 1 && equals.size() == meet.size();
     std::string out = fmt::format("fastest{}{}{}: {}", which.empty() ? "" : " that ", which, words().ranked,
-                                  names_.spoken(best) + on_gpus(best));
+                                  all ? "all are as fast" : listed(std::move(equals)));
     const std::optional<double> relative = comparison_.relative_time(best);
     if (relative && *relative > 0 && *relative < 1)
       out += fmt::format(", {:.2f}x over {}", 1 / *relative, names_.spoken(0));
@@ -280,13 +284,18 @@ class Table {
     std::vector<std::string> equals;
     for (const std::size_t i : ran)
       if (held(comparison_.outcomes[i]) == least) equals.push_back(names_.spoken(i));
-    constexpr std::size_t kNamed = 3;
     if (equals.size() == ran.size()) return "least memory: all hold the same";
+    return "least memory: " + listed(std::move(equals));
+  }
+
+  // "1f1b, zb-h1, zb-h2, 4 more".
+  [[nodiscard]] static std::string listed(std::vector<std::string> equals) {
+    constexpr std::size_t kNamed = 3;
     if (equals.size() > kNamed) {
       equals[kNamed] = fmt::format("{} more", equals.size() - kNamed);
       equals.resize(kNamed + 1);
     }
-    return "least memory: " + join(equals, ", ");
+    return join(equals, ", ");
   }
 
   const Comparison& comparison_;

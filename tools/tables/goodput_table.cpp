@@ -169,7 +169,7 @@ GoodputChartOptions chart_options(const GoodputComparison& comparison, std::size
   options.rate_name = path.ends_with("rate_per_node_day") ? "failures per node-day" : path;
   options.ideal_samples_per_s = ideals_of(comparison).most;
   for (const GoodputOutcome& outcome : comparison.outcomes)
-    if (outcome.report && options.title.empty()) options.title = outcome.report->name;
+    if (outcome.report && options.title.empty()) options.title = printable(outcome.report->name);
   return options;
 }
 

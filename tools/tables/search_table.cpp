@@ -78,7 +78,7 @@ class SearchText {
   }
 
   [[nodiscard]] std::string render() const {
-    std::string out = answer_.name + "\n" + counts();
+    std::string out = printable(answer_.name) + "\n" + counts();
     if (answer_.result.ranked.empty()) return out + why_none();
     const bool scaled = has_several_gpu_counts(answer_);
     const std::vector<RankedPlan> best = first_plans(answer_.result.ranked, answer_.top);

@@ -23,7 +23,8 @@ void write_pairs(JsonWriter& json, const Cluster& cluster) {
 }
 
 void write_axes(JsonWriter& json, const TopologyView& view) {
-  const AxisClasses axes = axis_classes(view.cluster, view.job, view.plan);
+  if (view.plan == nullptr) return void(json.key("axes_sampled").null().key("axes").null());
+  const AxisClasses axes = axis_classes(view.cluster, view.job, *view.plan);
   json.field("axes_sampled", axes.sampled).key("axes").begin_array();
   for (const AxisClass& axis : axes.classes)
     json.begin_object()

@@ -198,7 +198,8 @@ std::string pairs_text(const Cluster& cluster, bool color) {
 }
 
 std::string axes_text(const TopologyView& view, bool color) {
-  const AxisClasses axes = axis_classes(view.cluster, view.job, view.plan);
+  if (view.plan == nullptr) return {};
+  const AxisClasses axes = axis_classes(view.cluster, view.job, *view.plan);
   if (axes.classes.empty()) return {};
   std::string out =
       title("neighbours of the plan", color) + (axes.sampled ? "  (evenly spaced ranks)\n" : "\n");

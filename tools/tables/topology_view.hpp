@@ -45,8 +45,8 @@ struct ClusterHealth {
 struct TopologyView {
   const Scenario& scenario;
   const Cluster& cluster;
-  const Cluster& job;  // what the job has of it: all, or the part where it is placed
-  const ParallelPlan& plan;
+  const Cluster& job;        // what the job has of it: all, or the part where it is placed
+  const ParallelPlan* plan;  // nullptr where the job has none on it
 };
 [[nodiscard]] std::string render_topology_text(const TopologyView& view, bool color);
 [[nodiscard]] std::string render_topology_json(const TopologyView& view);
