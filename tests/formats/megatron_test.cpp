@@ -292,6 +292,12 @@ TEST(MegatronImport, SplitsThePipelineAsItIsTold) {
             "refused");  // 7 layers on 3 ranks
   EXPECT_THAT(import_text(job(base + "--pipeline-model-parallel-layout Ettt|ttttt||L")).messages,
               Contains(HasSubstr("a stage between the first and the last without a decoder layer")));
+  const std::string layout = base + "--pipeline-model-parallel-layout E|(t|)*6,ttL ";
+  const Import twice = import_text(job(layout + "--num-virtual-stages-per-pipeline-rank 2"));
+  EXPECT_EQ(twice.at("parallelism.virtual_stages"), "2");
+  EXPECT_THAT(twice.fragment->ignored, Not(Contains(HasSubstr("without a pipeline"))));
+  EXPECT_THAT(import_text(job(layout + "--num-virtual-stages-per-pipeline-rank 4")).messages,
+              Contains(HasSubstr("says 4, and the layout has 2 stages a rank")));
   for (const char* option :
        {"--microbatch-group-size-per-vp-stage", "--microbatch-group-size-per-virtual-pipeline-stage"}) {
     const Import group =
