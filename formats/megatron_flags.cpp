@@ -302,7 +302,7 @@ constexpr MegatronFlag kFlags[] = {
     {"no_persist_layer_norm", kAside, "which kernel of the norm"},
     {"apply_layernorm_1p", kAside, "which kernel of the norm"},
     {"transformer_impl", kNotModelled, "other kernels than Transformer Engine's", "transformer_engine"},
-    {"use_legacy_models", kNotModelled, "the code before Megatron Core"},
+    {"use_legacy_models", kRead, "DeepSpeed and FSDP2 have software of their own"},
     {"moe_grouped_gemm", kAside, "always grouped here"},
     {"moe_use_legacy_grouped_gemm", kAside, "always grouped here"},
     {"moe_single_grouped_*", kAside, "always grouped here"},
@@ -534,7 +534,7 @@ constexpr MegatronFlag kFlags[] = {
     {"enable_experimental", kAside, kHousekeeping},
     {"enable_gloo_process_groups", kAside, kHousekeeping},
     {"enable_msc", kAside, kHousekeeping},
-    {"use_mcore_models", kAside, "Megatron Core is assumed"},
+    {"use_mcore_models", kRead, "DeepSpeed and FSDP2 have software of their own"},
     {"yaml_cfg", kNotModelled, kUnread},
     {"spec", kNotModelled, "layers of another make"},
 };
