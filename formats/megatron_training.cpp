@@ -286,13 +286,14 @@ Entries read_megatron_overlap(MegatronReader& reader, const MegatronJob& job) {
 namespace {
 
 // --cuda-graph-impl and what its graphs hold, or the flags before it. Of a layer of experts they hold what
-// has a fixed shape; graphs of its router alone are not modelled.
-std::optional<FragmentEntry> read_cuda_graphs(MegatronReader& reader) {
+// has a fixed shape; graphs of its router alone are not modelled. That there are none is written too, as some
+// profiles have them by default.
+FragmentEntry read_cuda_graphs(MegatronReader& reader) {
   std::string flag = "cuda_graph_impl";
   const std::string impl = reader.text(flag);
   const bool enabled = reader.flag("enable_cuda_graph"), external = reader.flag("external_cuda_graph");
   if (impl.empty() || impl == "none") {
-    if (!enabled && !external) return std::nullopt;
+    if (!enabled && !external) return text_entry("cuda_graphs", "none", reader.source(flag));
     flag = enabled ? "enable_cuda_graph" : "external_cuda_graph";
   }
   std::vector<std::string> held;
@@ -306,7 +307,7 @@ std::optional<FragmentEntry> read_cuda_graphs(MegatronReader& reader) {
     return text_entry("cuda_graphs", "layers", reader.source(flag));
   reader.warning(flag, "not-modelled",
                  "graphs of a part of the layers are not modelled: all is launched one by one");
-  return std::nullopt;
+  return text_entry("cuda_graphs", "none", reader.source(flag));
 }
 
 // Megatron-LM's recipes of Transformer Engine, by our names.
@@ -395,7 +396,7 @@ Entries read_megatron_options(MegatronReader& reader, const MegatronJob& job) {
     const char* dispatcher = gathers ? "all-gather" : flexible ? "node-aware" : "all-to-all";
     entries.push_back(text_entry("expert_dispatcher", dispatcher, source));
   }
-  if (const auto graphs = read_cuda_graphs(reader)) entries.push_back(*graphs);
+  entries.push_back(read_cuda_graphs(reader));
   const bool swiglu = reader.flag("swiglu");
   warn_of_unfused(reader, "bias_dropout_fusion", true);
   add_unfused(reader, swiglu, !job.learned_positions, entries);
