@@ -129,7 +129,8 @@ class ShellText {
       blank(c);
     } else if (c == '#' && !open_) {
       at_ = std::min(text.find('\n', at_), text.size());
-    } else if (c == ';' && array_.empty() && text.find_first_of(" \t\r\n", at_) == at_ + 1) {
+    } else if (c == ';' && array_.empty() && at_ + 1 < text.size() &&
+               (is_shell_blank(text[at_ + 1]) || text[at_ + 1] == '\n')) {
       end_command();
       ++at_;
     } else if (c == '(' && array_.empty() && begins_array()) {
