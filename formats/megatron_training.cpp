@@ -272,8 +272,9 @@ Entries read_megatron_overlap(MegatronReader& reader, const MegatronJob& job) {
     entries.push_back(flag_entry("pipeline", overlaps, source));
   }
   warn_of_waiting_all_reduce(reader, job);
-  if (job.tensor > 1)
-    entries.push_back(flag_entry("tensor", reader.flag("tp_comm_overlap"), reader.source("tp_comm_overlap")));
+  const bool overlaps = job.tensor > 1 && reader.flag("tp_comm_overlap");
+  if (overlaps || (job.tensor > 1 && reader.flag("sequence_parallel")))  // which user buffers need
+    entries.push_back(flag_entry("tensor", overlaps, reader.source("tp_comm_overlap")));
   if (job.expert > 1) {
     entries.push_back(flag_entry("expert", reader.flag("overlap_moe_expert_parallel_comm"),
                                  reader.source("overlap_moe_expert_parallel_comm")));

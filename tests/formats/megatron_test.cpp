@@ -310,7 +310,9 @@ TEST(MegatronImport, SplitsThePipelineAsItIsTold) {
 TEST(MegatronImport, SaysWhatOverlaps) {
   const Import none = import_text(job("--tensor-model-parallel-size 2"));
   EXPECT_EQ(none.at("overlap.gradients"), "false");
-  EXPECT_EQ(none.at("overlap.tensor"), "false");
+  EXPECT_EQ(none.at("overlap.tensor"), "absent") << "nothing could, without sequence parallelism";
+  EXPECT_EQ(import_text(job("--tensor-model-parallel-size 2 --sequence-parallel")).at("overlap.tensor"),
+            "false");
   EXPECT_EQ(none.at("overlap.pipeline"), "absent");
   const Import all =
       import_text(job("--use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather\n"
