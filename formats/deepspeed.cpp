@@ -67,6 +67,20 @@ Entries training_of(SettingsReader& reader, const Batch& batch, const ZeroSettin
   return training;
 }
 
+bool has_auto(const YamlNode& node) {
+  return (node.kind == YamlNode::Kind::kScalar && node.text == "auto") ||
+         std::ranges::any_of(node.entries, [](const YamlEntry& e) { return has_auto(e.value); });
+}
+
+// Only the trainer of Transformers fills in "auto"; otherwise the model may be of any make.
+void add_software(const SettingsReader& reader, Entries& options, Fragment& fragment) {
+  if (has_auto(reader.root()))
+    return options.push_back(text_entry(
+        "software", "deepspeed", {.comment = "\"auto\" is for the trainer of Transformers", .where = {}}));
+  fragment.missing.emplace_back(
+      "software: deepspeed   # under options: of Transformers; Megatron-LM on DeepSpeed has its own");
+}
+
 std::optional<Fragment> import_plain(SettingsReader& reader, const ImportRequest& request) {
   Fragment fragment;
   fragment.head.push_back(
@@ -95,7 +109,12 @@ std::optional<Fragment> import_plain(SettingsReader& reader, const ImportRequest
   if (const auto group = reader.integer("zero_optimization.mics_shard_size", -1); group && *group > 0)
     parallelism.push_back(entry("zero_group", *group, reader.source("zero_optimization.mics_shard_size")));
   add_section(fragment, "parallelism", std::move(parallelism));
-  add_section(fragment, "training", training_of(reader, batch, zero, fragment));
+  add_software(reader, options, fragment);
+  Entries training = training_of(reader, batch, zero, fragment), memory;
+  if (const auto said = std::ranges::find(training, "precision", &FragmentEntry::key); said != training.end())
+    add_bucket_copies(zero.stage, said->value.text, batch.data.value_or(0), memory);
+  if (!memory.empty()) options.push_back(map_entry("memory", std::move(memory)));
+  add_section(fragment, "training", std::move(training));
   overlap.push_back(flag_entry("gradients", zero.overlaps_gradients, zero.overlap_source));
   // Stages 1 and 2 gather the parameters at the end of the step, stage 3 layer by layer.
   if (zero.stage > 0)

@@ -35,7 +35,9 @@ class NeoxImport {
     add_section(fragment_, "parallelism", parallelism());
     fragment_.entries.push_back(
         text_entry("schedule", "1f1b", {.comment = "DeepSpeed's pipeline engine", .where = {}}));
-    add_section(fragment_, "training", training());
+    Entries trained = training();
+    add_software(trained);
+    add_section(fragment_, "training", std::move(trained));
     add_section(fragment_, "overlap", overlap());
     add_section(fragment_, "options", std::move(options_));
     add_section(fragment_, "offload", std::move(offload_));
@@ -290,6 +292,19 @@ class NeoxImport {
     if (pipeline_ > 1)
       overlap.push_back(flag_entry("pipeline", false, {.comment = "DeepSpeed's messages wait", .where = {}}));
     return overlap;
+  }
+
+  void add_software(const Entries& training) {
+    const auto text = [&](std::string_view key) {
+      const auto found = std::ranges::find(training, key, &FragmentEntry::key);
+      return found == training.end() ? std::string() : found->value.text;
+    };
+    options_.insert(options_.begin(),
+                    text_entry("software", megatron_on_deepspeed(text("attention") == "flash", zero_.stage),
+                               {.comment = "layers of Megatron-LM on DeepSpeed", .where = {}}));
+    Entries memory;
+    add_bucket_copies(zero_.stage, text("precision"), data_, memory);
+    if (!memory.empty()) options_.push_back(map_entry("memory", std::move(memory)));
   }
 
   void refuse_other_layers() {

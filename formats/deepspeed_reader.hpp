@@ -30,6 +30,7 @@ class SettingsReader {
   std::optional<bool> flag(std::string_view path);
   bool flag(std::string_view path, bool fallback) { return flag(path).value_or(fallback); }
   std::string text(std::string_view path);  // empty where absent
+  [[nodiscard]] const YamlNode& root() const { return root_; }
   [[nodiscard]] bool has(std::string_view path) const { return find(path) != nullptr; }
   [[nodiscard]] bool is_auto(std::string_view path) const;
 

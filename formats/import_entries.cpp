@@ -86,6 +86,16 @@ std::optional<std::string> priced_as_adam(std::string_view optimizer) {
   return in_quotes(optimizer) + " is not modelled: Adam's states and step are counted";
 }
 
+std::string_view megatron_on_deepspeed(bool flash, std::int64_t zero_stage) {
+  return flash && zero_stage < 3 ? "megatron-lm-2021" : "megatron-deepspeed-2021";
+}
+
+void add_bucket_copies(std::int64_t zero_stage, std::string_view precision, std::int64_t replicas,
+                       Entries& memory) {
+  if (zero_stage == 3 || (precision != "fp16" && precision != "bf16") || replicas == 1) return;
+  memory.push_back(flag_entry("bucket_copies", true, {.comment = "DeepSpeed's optimizers", .where = {}}));
+}
+
 std::optional<std::string> parameters_line(const std::vector<FragmentEntry>& model, const std::string& file,
                                            Diagnostics& diagnostics) {
   const SourceLocation where{file, 0, 0};

@@ -50,6 +50,14 @@ void add_section(Fragment& fragment, std::string key, Entries entries);
 // name.
 [[nodiscard]] std::optional<std::string> priced_as_adam(std::string_view optimizer);
 
+// The preset of scenarios/software/ for layers of Megatron-LM on DeepSpeed. Jobs with flash attention, of 2023
+// and later, show nothing of what a tensor collective took in 2021; of ZeRO 3 there is one preset.
+[[nodiscard]] std::string_view megatron_on_deepspeed(bool flash, std::int64_t zero_stage);
+// Adds to `memory` the copies of gradients that DeepSpeed's optimizers of 16 bit make (`bucket_copies`): not
+// that of ZeRO 3, nor, as far as is known, where there is one replica.
+void add_bucket_copies(std::int64_t zero_stage, std::string_view precision, std::int64_t replicas,
+                       Entries& memory);
+
 // "671,026,404,352 parameters (671.0 B)": the count beside the name exposes a wrong file. nullopt after a
 // mistake that only the whole model shows, which is reported.
 [[nodiscard]] std::optional<std::string> parameters_line(const std::vector<FragmentEntry>& model,

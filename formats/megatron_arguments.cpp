@@ -14,6 +14,7 @@
 #include "base/yaml.hpp"
 #include "formats/input_text.hpp"
 #include "formats/megatron_flags.hpp"
+#include "formats/shell_words.hpp"
 
 namespace stagecraft {
 
@@ -29,14 +30,6 @@ bool is_blank(char c) {
 
 std::string_view without_blanks(std::string_view text) {
   return trimmed(text, " \t\r");
-}
-
-bool starts_name(char c) {
-  return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
-bool continues_name(char c) {
-  return starts_name(c) || (c >= '0' && c <= '9');
 }
 
 // Options are written with dashes or underscores, in the dump always with underscores.
@@ -174,173 +167,8 @@ class DumpReader {
 
 // ---- The words ----
 
-struct Word {
-  std::string text = {};
-  std::vector<std::string> unexpanded = {};
-  int line = 0;
-};
-
-// Splits as a shell does, without running anything: quotes, comments, backslashes at line ends.
-class Words {
- public:
-  Words(const std::string& name, const ShellDefines& defines, Diagnostics& diagnostics)
-      : name_(name), defines_(defines), diagnostics_(diagnostics) {}
-
-  std::vector<Word> split(std::string_view text) {
-    text = without_byte_order_mark(text);
-    for (at_ = 0; at_ < text.size();) step(text);
-    if (quote_ != 0) {
-      diagnostics_.error({.code = "open-quote",
-                          .where = {name_, quote_line_, 0},
-                          .message = fmt::format("the quote {} is not closed", quote_)});
-    }
-    end_word();
-    return std::move(words_);
-  }
-
-  // Expands a word that a shell has already unquoted.
-  Word expand(std::string_view text) {
-    quote_ = '"';
-    open_ = true;
-    for (at_ = 0; at_ < text.size();) {
-      if (text[at_] == '$')
-        dollar(text);
-      else
-        word_.text += text[at_++];
-    }
-    quote_ = 0;
-    open_ = false;
-    return std::exchange(word_, {});
-  }
-
- private:
-  void step(std::string_view text) {
-    const char c = text[at_];
-    if (quote_ == '\'') return c == '\'' ? close_quote() : take(c);
-    if (c == '\\' && at_ + 1 < text.size()) return backslash(text);
-    if (c == '$') return dollar(text);
-    if (c == '`') return note_command();
-    if (quote_ == '"') return c == '"' ? close_quote() : take(c);
-    if (c == '\'' || c == '"') {
-      quote_ = c;
-      quote_line_ = line_;
-      open_ = true;
-      ++at_;
-    } else if (is_blank(c) || c == '\n') {
-      end_word();
-      if (c == '\n') ++line_;
-      ++at_;
-    } else if (c == '#' && !open_) {
-      at_ = std::min(text.find('\n', at_), text.size());
-    } else {
-      take(c);
-    }
-  }
-
-  void take(char c) {
-    if (c == '\n') ++line_;  // inside quotes
-    word_.text += c;
-    open_ = true;
-    ++at_;
-  }
-
-  void close_quote() {
-    quote_ = 0;
-    ++at_;
-  }
-
-  void backslash(std::string_view text) {
-    const std::size_t next = text[at_ + 1] == '\r' ? at_ + 2 : at_ + 1;
-    if (next < text.size() && text[next] == '\n') {
-      ++line_;
-      at_ = next + 1;
-    } else {
-      word_.text += text[at_ + 1];
-      open_ = true;
-      at_ += 2;
-    }
-  }
-
-  void note_command() {
-    if (std::ranges::find(word_.unexpanded, "`…`") == word_.unexpanded.end())
-      word_.unexpanded.emplace_back("`…`");
-    take('`');
-  }
-
-  // $NAME, ${NAME}, ${NAME:-default}; $(command) is never run.
-  void dollar(std::string_view text) {
-    const std::size_t begin = at_;
-    std::size_t end = at_ + 1;
-    std::string variable;
-    std::optional<std::string_view> fallback;
-    if (end < text.size() && text[end] == '{') {
-      const std::size_t close = text.find_first_of("}\n", end);
-      const bool closed = close != std::string_view::npos && text[close] == '}';
-      for (std::size_t i = end + 1; i < text.size() && continues_name(text[i]); ++i) variable += text[i];
-      const std::size_t behind = std::min(end + 1 + variable.size(), text.size());
-      if (closed) fallback = fallback_of(text.substr(behind, close - behind));
-      end = closed ? close + 1 : behind;
-    } else if (end < text.size() && text[end] == '(') {
-      variable = "(…)";
-      ++end;
-    } else {
-      while (end < text.size() && continues_name(text[end])) variable += text[end++];
-    }
-    at_ = end;
-    open_ = true;
-    if (const auto known = defines_.find(variable); known != defines_.end()) return put(known->second);
-    if (fallback) {
-      diagnostics_.warning({.code = "assumed",
-                            .where = {name_, line_, 0},
-                            .message = fmt::format("${} is not known: {}, its default, is taken", variable,
-                                                   in_quotes(*fallback)),
-                            .hint = fmt::format("--define {}=VALUE", variable)});
-      return put(*fallback);
-    }
-    word_.text += text.substr(begin, end - begin);
-    if (!variable.empty()) word_.unexpanded.push_back(variable);
-  }
-
-  // Of ":-2" and "-2" (":=" and "=" alike) the 2; nothing where a shell would have to expand or unquote it.
-  static std::optional<std::string_view> fallback_of(std::string_view operation) {
-    if (operation.starts_with(':')) operation.remove_prefix(1);
-    if (!operation.starts_with('-') && !operation.starts_with('=')) return std::nullopt;
-    operation.remove_prefix(1);
-    if (operation.find_first_of("$`'\"\\") != std::string_view::npos) return std::nullopt;
-    return operation;
-  }
-
-  void put(std::string_view value) {
-    for (const char c : value) {
-      if (quote_ == 0 && (is_blank(c) || c == '\n'))
-        end_word();
-      else
-        word_.text += c, open_ = true;
-    }
-  }
-
-  void end_word() {
-    if (open_) {
-      word_.line = line_;
-      words_.push_back(std::move(word_));
-    }
-    word_ = {};
-    open_ = false;
-  }
-
-  const std::string& name_;
-  const ShellDefines& defines_;
-  Diagnostics& diagnostics_;
-  std::vector<Word> words_;
-  Word word_;
-  std::size_t at_ = 0;
-  char quote_ = 0;
-  bool open_ = false;  // a word has begun, be it empty
-  int line_ = 1, quote_line_ = 1;
-};
-
 // "--lr" and "-lr" are options, "-1" and "-5e-3" are numbers.
-bool is_option(const Word& word) {
+bool is_option(const ShellWord& word) {
   const std::size_t letter = word.text.find_first_not_of('-');
   return letter != std::string::npos && letter > 0 && starts_name(word.text[letter]);
 }
@@ -350,8 +178,8 @@ class ArgvReader {
   ArgvReader(const std::string& name, Diagnostics& diagnostics)
       : diagnostics_(diagnostics), arguments_{.door = MegatronArguments::Door::kArgv, .file = name} {}
 
-  MegatronArguments read(const std::vector<Word>& words) && {
-    for (const Word& word : words) {
+  MegatronArguments read(const std::vector<ShellWord>& words) && {
+    for (const ShellWord& word : words) {
       if (is_option(word))
         begin_option(word);
       else if (is_program(word))
@@ -367,10 +195,10 @@ class ArgvReader {
   }
 
  private:
-  [[nodiscard]] SourceLocation place(const Word& word) const { return {arguments_.file, word.line, 0}; }
+  [[nodiscard]] SourceLocation place(const ShellWord& word) const { return {arguments_.file, word.line, 0}; }
 
   // The first Python file, unless it is the value of an option of Megatron-LM's own.
-  [[nodiscard]] bool is_program(const Word& word) const {
+  [[nodiscard]] bool is_program(const ShellWord& word) const {
     if (arguments_.program || !word.text.ends_with(".py")) return false;
     if (!current_ || !current_->values.empty()) return true;
     const MegatronFlag* flag = find_megatron_flag(current_->name);
@@ -378,13 +206,13 @@ class ArgvReader {
   }
 
   // Ends the options of a launcher, which stand before the program.
-  void end_launcher(const Word& word) {
+  void end_launcher(const ShellWord& word) {
     end_option();
     for (MegatronArgument& item : arguments_.items) item.before_program = true;
     arguments_.program = MegatronProgram{.file = word.text, .where = place(word)};
   }
 
-  void begin_option(const Word& word) {
+  void begin_option(const ShellWord& word) {
     end_option();
     const std::size_t equals = word.text.find('=');
     const std::string option = word.text.substr(0, equals);
@@ -393,20 +221,39 @@ class ArgvReader {
     if (equals != std::string::npos) add_value(word, word.text.substr(equals + 1));
   }
 
-  void add_value(const Word& word, std::string value) {
+  void add_value(const ShellWord& word, std::string value) {
+    warn_of_more_options(word);
     current_->values.push_back(std::move(value));
     current_->unexpanded.insert(current_->unexpanded.end(), word.unexpanded.begin(), word.unexpanded.end());
   }
 
-  void stray(const Word& word) {
-    static constexpr std::string_view kLaunchers[] = {"torchrun", "python", "python3", "srun", "mpirun"};
+  void stray(const ShellWord& word) {
+    static constexpr std::string_view kLaunchers[] = {"torchrun", "python",    "python3", "srun",
+                                                      "mpirun",   "deepspeed", "eval",    "exec"};
     if (std::ranges::find(kLaunchers, word.text) != std::end(kLaunchers)) return;
     if (word.unexpanded.empty()) return strays_.push_back(word);
-    diagnostics_.error({.code = "unexpanded-variable",
-                        .where = place(word),
-                        .message = fmt::format("${} may hold any option, and its value is not known",
-                                               word.unexpanded.front()),
-                        .hint = fmt::format("--define {}='…'", word.unexpanded.front())});
+    diagnostics_.error(of_any_option(word));
+  }
+
+  [[nodiscard]] Diagnostic of_any_option(const ShellWord& word) const {
+    const std::string& variable = word.unexpanded.front();
+    // Of a positional argument or a command there is no name to define.
+    const std::string define =
+        starts_name(variable.front()) ? fmt::format("--define {}='…'; or ", variable) : "";
+    return {.code = "unexpanded-variable",
+            .where = place(word),
+            .message = fmt::format("${} may hold any option, and its value is not known", variable),
+            .hint = define + "set the launcher of the script to echo, and import what it prints"};
+  }
+
+  // `--save $FOLDER $MORE`: most options but those of data have one value.
+  void warn_of_more_options(const ShellWord& word) {
+    const bool bare = word.unexpanded.size() == 1 && word.text.starts_with('$') &&
+                      word.text.find_first_of("/.=,:") == std::string::npos;
+    if (!bare || current_->values.empty() || current_->name.ends_with("data_path")) return;
+    const MegatronFlag* flag = find_megatron_flag(current_->name);
+    if (flag == nullptr || flag->kind != MegatronFlagKind::kAside) return;  // else the option reports it
+    diagnostics_.warning(of_any_option(word));
   }
 
   // The program's name may stand before the first option.
@@ -455,7 +302,7 @@ class ArgvReader {
   Diagnostics& diagnostics_;
   MegatronArguments arguments_;
   std::optional<MegatronArgument> current_;
-  std::vector<Word> strays_;
+  std::vector<ShellWord> strays_;
 };
 
 std::optional<MegatronArguments> checked(MegatronArguments arguments, const ErrorWatch& watch,
@@ -465,8 +312,7 @@ std::optional<MegatronArguments> checked(MegatronArguments arguments, const Erro
         {.code = "no-arguments",
          .where = {arguments.file, 0, 0},
          .message = "holds no option of Megatron-LM (--num-layers 32), nor the argument block of its log",
-         .hint = "a shell script is not read: run it with its launcher set to echo, and import "
-                 "what it prints"});
+         .hint = "of a shell script that hides them: set its launcher to echo, and import what it prints"});
   }
   if (!watch.clean()) return std::nullopt;
   return arguments;
@@ -488,17 +334,16 @@ std::optional<MegatronArguments> read_megatron_text(std::string_view text, const
                                                     const ShellDefines& defines, Diagnostics& diagnostics) {
   const ErrorWatch watch(diagnostics);
   if (is_dump(text)) return checked(DumpReader(name, diagnostics).read(text), watch, diagnostics);
-  Words words(name, defines, diagnostics);
-  return checked(ArgvReader(name, diagnostics).read(words.split(text)), watch, diagnostics);
+  const std::vector<ShellWord> words = shell_words(text, name, defines, diagnostics);
+  return checked(ArgvReader(name, diagnostics).read(words), watch, diagnostics);
 }
 
 std::optional<MegatronArguments> read_megatron_words(std::span<const std::string> given,
                                                      const ShellDefines& defines, Diagnostics& diagnostics) {
   const ErrorWatch watch(diagnostics);
   const std::string name = "command line";
-  Words expander(name, defines, diagnostics);
-  std::vector<Word> words;
-  for (const std::string& word : given) words.push_back(expander.expand(word));
+  std::vector<ShellWord> words;
+  for (const std::string& word : given) words.push_back(expanded_word(word, name, defines, diagnostics));
   return checked(ArgvReader(name, diagnostics).read(words), watch, diagnostics);
 }
 

@@ -3,16 +3,14 @@
 //   dump   the block that rank 0 prints into its log, every default resolved, and the iteration lines after
 //   it argv   the options of a launch script, one or more a line, or the words of a command line
 //
-// Nothing is evaluated. A defined shell variable is replaced; an undefined one stays marked, so that a reader
-// that needs the value refuses it. Both input forms give the same names, those of the dump.
+// Nothing is evaluated (shell_words.hpp): a reader that needs the value of a shell variable that nobody
+// defined refuses it. Both input forms give the same names, those of the dump.
 //
 //   source  NVIDIA/Megatron-LM @d98e8a6 megatron/training/arguments.py (_print_args), training.py
 //           (training_log).
 #pragma once
 
 #include <cstdint>
-#include <functional>
-#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -20,6 +18,7 @@
 #include <vector>
 
 #include "base/diagnostic.hpp"
+#include "formats/shell_words.hpp"
 
 namespace stagecraft {
 
@@ -55,8 +54,6 @@ struct MegatronArguments {
 
   [[nodiscard]] const MegatronArgument* find(std::string_view name) const;
 };
-
-using ShellDefines = std::map<std::string, std::string, std::less<>>;
 
 // The text decides its form. Errors: no argument at all, an argument of a dump repeated with another value
 // (two jobs in one log), a word where an option belongs, unclosed quotes. Warning: a dump without its end.

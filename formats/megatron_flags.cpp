@@ -15,6 +15,7 @@ constexpr std::string_view kDense = "without num_experts";
 constexpr std::string_view kNoExpertRanks = "one expert rank";
 constexpr std::string_view kNoLatent = "without multi_latent_attention";
 constexpr std::string_view kNoPipeline = "without a pipeline";
+constexpr std::string_view kNoSplit = "without a pipeline, or its layout says it";
 constexpr std::string_view kNoReplicas = "one data rank";
 constexpr std::string_view kNoTensor = "one tensor rank";
 constexpr std::string_view kNoRecompute = "nothing is recomputed so";
@@ -137,13 +138,13 @@ constexpr MegatronFlag kFlags[] = {
     {"expert_model_parallel_size", kRead, kDense},
     {"expert_tensor_parallel_size", kRead, kDense},
     {"sequence_parallel", kRead, kNoTensor},
-    {"num_layers_per_virtual_pipeline_stage", kRead, kNoPipeline},
-    {"num_virtual_stages_per_pipeline_rank", kRead, kNoPipeline},
-    {"virtual_pipeline_model_parallel_size", kRead, kNoPipeline},
-    {"decoder_first_pipeline_num_layers", kRead, kNoPipeline},
-    {"decoder_last_pipeline_num_layers", kRead, kNoPipeline},
-    {"account_for_embedding_in_pipeline_split", kRead, kNoPipeline},
-    {"account_for_loss_in_pipeline_split", kRead, kNoPipeline},
+    {"num_layers_per_virtual_pipeline_stage", kRead, kNoSplit},
+    {"num_virtual_stages_per_pipeline_rank", kRead, kNoSplit},
+    {"virtual_pipeline_model_parallel_size", kRead, kNoSplit},
+    {"decoder_first_pipeline_num_layers", kRead, kNoSplit},
+    {"decoder_last_pipeline_num_layers", kRead, kNoSplit},
+    {"account_for_embedding_in_pipeline_split", kRead, kNoSplit},
+    {"account_for_loss_in_pipeline_split", kRead, kNoSplit},
     {"pipeline_model_parallel_layout", kRead, kNoPipeline},
     {"microbatch_group_size_per_vp_stage", kRead, "without model chunks"},
     {"use_tp_pp_dp_mapping", kRead, ""},
@@ -301,7 +302,7 @@ constexpr MegatronFlag kFlags[] = {
     {"no_persist_layer_norm", kAside, "which kernel of the norm"},
     {"apply_layernorm_1p", kAside, "which kernel of the norm"},
     {"transformer_impl", kNotModelled, "other kernels than Transformer Engine's", "transformer_engine"},
-    {"use_legacy_models", kNotModelled, "the code before Megatron Core"},
+    {"use_legacy_models", kRead, "DeepSpeed and FSDP2 have software of their own"},
     {"moe_grouped_gemm", kAside, "always grouped here"},
     {"moe_use_legacy_grouped_gemm", kAside, "always grouped here"},
     {"moe_single_grouped_*", kAside, "always grouped here"},
@@ -533,7 +534,7 @@ constexpr MegatronFlag kFlags[] = {
     {"enable_experimental", kAside, kHousekeeping},
     {"enable_gloo_process_groups", kAside, kHousekeeping},
     {"enable_msc", kAside, kHousekeeping},
-    {"use_mcore_models", kAside, "Megatron Core is assumed"},
+    {"use_mcore_models", kRead, "DeepSpeed and FSDP2 have software of their own"},
     {"yaml_cfg", kNotModelled, kUnread},
     {"spec", kNotModelled, "layers of another make"},
 };

@@ -171,9 +171,20 @@ class Chunks {
                       "layers of multi-token prediction before the last stage are put on the last stage");
     }
     job_.virtual_stages = count / job_.pipeline;
+    refuse_other_chunks("num_virtual_stages_per_pipeline_rank");
+    refuse_other_chunks("virtual_pipeline_model_parallel_size");
     if (job_.virtual_stages > 1) entries.push_back(entry("virtual_stages", job_.virtual_stages, source));
     entries.push_back(
         {.key = "stage_layers", .value = fragment_numbers(layers, source.where), .comment = source.comment});
+  }
+
+  // Beside a layout, which says how many there are.
+  void refuse_other_chunks(const char* name) {
+    const auto said = reader_.integer(name, 1, kMaxDegree);
+    if (!said || *said == job_.virtual_stages) return;
+    reader_.error(name, "contradiction",
+                  fmt::format("says {}, and the layout has {} stages a rank", *said, job_.virtual_stages),
+                  fmt::format("keep {}", reader_.spelled("pipeline_model_parallel_layout")));
   }
 
   MegatronReader& reader_;

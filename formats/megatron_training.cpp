@@ -223,12 +223,12 @@ void add_unfused(MegatronReader& reader, bool swiglu, bool rope, Entries& entrie
 }
 
 // The fused loss is Megatron-Core's compiled one or Transformer Engine's.
-void add_loss(MegatronReader& reader, Entries& entries) {
+void add_loss(MegatronReader& reader, Entries& memory) {
   if (!reader.flag("cross_entropy_loss_fusion")) return;
   ImportSource source = reader.source("cross_entropy_loss_fusion");
   const bool te = reader.text("cross_entropy_fusion_impl") == "te";
   if (te) source.comment += ", " + reader.source("cross_entropy_fusion_impl").comment;
-  entries.push_back(map_entry("memory", {flag_entry(te ? "fused_loss" : "compiled_loss", true, source)}));
+  memory.push_back(flag_entry(te ? "fused_loss" : "compiled_loss", true, source));
 }
 
 std::string not_in(MegatronEra era) {
@@ -272,8 +272,9 @@ Entries read_megatron_overlap(MegatronReader& reader, const MegatronJob& job) {
     entries.push_back(flag_entry("pipeline", overlaps, source));
   }
   warn_of_waiting_all_reduce(reader, job);
-  if (job.tensor > 1)
-    entries.push_back(flag_entry("tensor", reader.flag("tp_comm_overlap"), reader.source("tp_comm_overlap")));
+  const bool overlaps = job.tensor > 1 && reader.flag("tp_comm_overlap");
+  if (overlaps || (job.tensor > 1 && reader.flag("sequence_parallel")))  // which user buffers need
+    entries.push_back(flag_entry("tensor", overlaps, reader.source("tp_comm_overlap")));
   if (job.expert > 1) {
     entries.push_back(flag_entry("expert", reader.flag("overlap_moe_expert_parallel_comm"),
                                  reader.source("overlap_moe_expert_parallel_comm")));
@@ -286,13 +287,14 @@ Entries read_megatron_overlap(MegatronReader& reader, const MegatronJob& job) {
 namespace {
 
 // --cuda-graph-impl and what its graphs hold, or the flags before it. Of a layer of experts they hold what
-// has a fixed shape; graphs of its router alone are not modelled.
-std::optional<FragmentEntry> read_cuda_graphs(MegatronReader& reader) {
+// has a fixed shape; graphs of its router alone are not modelled. That there are none is written too, as some
+// profiles have them by default.
+FragmentEntry read_cuda_graphs(MegatronReader& reader) {
   std::string flag = "cuda_graph_impl";
   const std::string impl = reader.text(flag);
   const bool enabled = reader.flag("enable_cuda_graph"), external = reader.flag("external_cuda_graph");
   if (impl.empty() || impl == "none") {
-    if (!enabled && !external) return std::nullopt;
+    if (!enabled && !external) return text_entry("cuda_graphs", "none", reader.source(flag));
     flag = enabled ? "enable_cuda_graph" : "external_cuda_graph";
   }
   std::vector<std::string> held;
@@ -306,7 +308,7 @@ std::optional<FragmentEntry> read_cuda_graphs(MegatronReader& reader) {
     return text_entry("cuda_graphs", "layers", reader.source(flag));
   reader.warning(flag, "not-modelled",
                  "graphs of a part of the layers are not modelled: all is launched one by one");
-  return std::nullopt;
+  return text_entry("cuda_graphs", "none", reader.source(flag));
 }
 
 // Megatron-LM's recipes of Transformer Engine, by our names.
@@ -323,10 +325,45 @@ void add_fp8_recipe(MegatronReader& reader, Entries& entries) {
                  in_quotes(word) + " is not modelled: one scale a tensor counts");
 }
 
+// The switch that says that the layers are those before Megatron Core; empty where none does. Dumps before it
+// was the default have its switch off, those since have another for the layers before.
+std::string_view legacy_switch(MegatronReader& reader) {
+  constexpr const char *kLegacy = "use_legacy_models", *kCore = "use_mcore_models";
+  if (reader.flag(kLegacy)) return kLegacy;
+  const bool off = reader.is_dump() && reader.given(kCore) != nullptr && !reader.flag(kCore);
+  return off && reader.given(kLegacy) == nullptr ? kCore : "";
+}
+
+// What runs the job, by its options and their age: a profile would guess from the GPU.
+FragmentEntry read_software(MegatronReader& reader, const MegatronJob& job) {
+  ImportSource zero;
+  const int stage = read_megatron_zero_stage(reader, zero);
+  if (reader.flag("deepspeed"))
+    return text_entry("software", megatron_on_deepspeed(!job.unfused_attention, stage),
+                      reader.source("deepspeed"));
+  if (reader.flag("use_torch_fsdp2")) return text_entry("software", "fsdp2", zero);
+  if (const std::string_view legacy = legacy_switch(reader); !legacy.empty())
+    return text_entry("software", "megatron-lm-2021", reader.source(legacy));
+  if (reader.flag("use_mcore_models"))
+    return text_entry("software", "megatron-core", reader.source("use_mcore_models"));
+  return text_entry("software", reader.is_old() ? "megatron-lm-2021" : "megatron-core",
+                    {.comment = fmt::format("Megatron-LM {}", megatron_era_name(reader.era())), .where = {}});
+}
+
+Entries read_memory(MegatronReader& reader, const MegatronJob& job) {
+  Entries memory;
+  add_loss(reader, memory);
+  ImportSource zero;
+  const int stage = read_megatron_zero_stage(reader, zero);
+  if (reader.flag("deepspeed"))
+    add_bucket_copies(stage, job.fp16 ? "fp16" : reader.flag("bf16") ? "bf16" : "", job.data, memory);
+  return memory;
+}
+
 }  // namespace
 
 Entries read_megatron_options(MegatronReader& reader, const MegatronJob& job) {
-  Entries entries;
+  Entries entries{read_software(reader, job)};
   const auto buckets = reader.integer("ddp_bucket_size");
   if (buckets && job.data * job.context > 1)
     entries.push_back(entry("bucket_parameters", *buckets, reader.source("ddp_bucket_size")));
@@ -360,11 +397,12 @@ Entries read_megatron_options(MegatronReader& reader, const MegatronJob& job) {
     const char* dispatcher = gathers ? "all-gather" : flexible ? "node-aware" : "all-to-all";
     entries.push_back(text_entry("expert_dispatcher", dispatcher, source));
   }
-  if (const auto graphs = read_cuda_graphs(reader)) entries.push_back(*graphs);
+  entries.push_back(read_cuda_graphs(reader));
   const bool swiglu = reader.flag("swiglu");
   warn_of_unfused(reader, "bias_dropout_fusion", true);
   add_unfused(reader, swiglu, !job.learned_positions, entries);
-  add_loss(reader, entries);
+  if (Entries memory = read_memory(reader, job); !memory.empty())
+    entries.push_back(map_entry("memory", std::move(memory)));
   if (job.unfused_attention) warn_of_unfused(reader, "masked_softmax_fusion", true);
   return entries;
 }

@@ -126,7 +126,7 @@ constexpr ModelConstant kConstants[] = {
         "gradient_overlap_slowdown", "backward beside a reduction, over backward alone",
         [](auto& s) -> auto& { return s.profile->gradient_overlap_slowdown.value; }),
     constant(
-        "sharded_overlap_slowdown", "passes beside sharded traffic, over passes alone",
+        "sharded_overlap_slowdown", "1 and the share of sharded traffic that passes beside it lose",
         [](auto& s) -> auto& { return s.profile->sharded_overlap_slowdown.value; }),
     optional_constant<0>(
         "gpu_variability", "standard deviation of compute between GPUs of one kind",

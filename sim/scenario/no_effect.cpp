@@ -599,6 +599,25 @@ void listen_to_uplinks(Listener& listener, const Scenario& scenario) {
       fmt::format("a leaf has room for {} nodes, and all of them are on one", fabric.nodes_per_leaf));
 }
 
+// NICs that give a GPU more than its PCIe: the rest of them is idle.
+void listen_to_nics(Listener& listener, const Scenario& scenario) {
+  if (!scenario.cluster) return;
+  const ClusterSpec& cluster = *scenario.cluster;
+  const NodeSpec& node = cluster.groups.front().node;
+  if (cluster.server_count() <= node.nvlink_domain) return;
+  const auto share = [&](const NodeSpec& node) {
+    return cluster.fabric.nics_of(node) * cluster.fabric.nic_rate_of(node) / node.gpus;
+  };
+  const auto binds = [&](const NodeGroup& group) { return share(group.node) > group.node.pcie; };
+  if (!std::ranges::all_of(cluster.groups, binds)) return;
+  const bool overruled = cluster.fabric.nic_bandwidth > Bandwidth(0);
+  listener.warn(
+      overruled ? "cluster.fabric.nic_bandwidth" : "cluster.node.nic_bandwidth", "more-than-possible",
+      fmt::format(
+          "counts in part: a GPU has NICs of {}, and reaches them over PCIe of {} (cluster.node.pcie)",
+          human(share(node)), human(node.pcie)));
+}
+
 // Sums that switches could add up.
 void listen_to_sharp(Listener& listener, const Scenario& scenario) {
   if (!scenario.cluster || !scenario.cluster->fabric.sharp) return;
@@ -660,6 +679,7 @@ std::vector<Diagnostic> keys_without_effect(const Scenario& scenario) {
   listen_to_failures(listener, scenario);
   listen_to_latencies(listener, scenario);
   listen_to_uplinks(listener, scenario);
+  listen_to_nics(listener, scenario);
   listen_to_sharp(listener, scenario);
   listen_to_fabric(listener, scenario);
   return std::move(listener).warnings();

@@ -45,6 +45,18 @@ TEST(DeepSpeedImport, ReadsEveryZeroStage) {
   }
 }
 
+// "auto" is of the trainer of Transformers; without it the layers may be Megatron-LM's.
+TEST(DeepSpeedImport, NamesItsSoftwareWhereTheTrainerIsKnown) {
+  const Import trainer = import_text(
+      R"({"bf16": {"enabled": true}, "train_batch_size": "auto", "zero_optimization": {"stage": 2}})");
+  EXPECT_EQ(trainer.at("options.software"), "deepspeed");
+  EXPECT_EQ(trainer.at("options.memory.bucket_copies"), "true");
+  const Import any = import_text(R"({"bf16": {"enabled": true}, "zero_optimization": {"stage": 3}})");
+  EXPECT_EQ(any.at("options"), "absent");
+  ASSERT_TRUE(any.fragment.has_value());
+  EXPECT_THAT(any.fragment->missing, Contains(HasSubstr("software: deepspeed   # under options")));
+}
+
 TEST(DeepSpeedImport, ReadsTheOldSwitchesOfOffloading) {
   const Import old = import_text(R"({"bf16": {"enabled": true}, "zero_optimization": {"stage": 3,
     "cpu_offload": true, "cpu_offload_params": true, "cpu_offload_use_pin_memory": true}})");
@@ -290,6 +302,8 @@ TEST(NeoxImport, ReadsTheConfigurationOf20B) {
   EXPECT_EQ(import.at("training.global_batch_size"), "1536");
   EXPECT_EQ(import.at("training.recompute"), "full");
   EXPECT_EQ(import.at("training.precision"), "fp16");
+  EXPECT_EQ(import.at("options.software"), "megatron-deepspeed-2021");
+  EXPECT_EQ(import.at("options.memory.bucket_copies"), "true");
   EXPECT_EQ(import.at("model.vocab"), "50432");
   EXPECT_EQ(parameters(import), 20'554'567'680);
   EXPECT_THAT(import.messages, testing::ElementsAre(HasSubstr("gpt_j_residual: is not modelled")));
@@ -303,6 +317,8 @@ TEST(NeoxImport, TakesNoPipelineForOneStage) {
   EXPECT_EQ(import.at("parallelism.data"), "64");
   EXPECT_EQ(import.at("training.global_batch_size"), "256");
   EXPECT_EQ(import.at("overlap.gradients"), "true");
+  EXPECT_EQ(import_text(sample("neox/20B.yml"), {.gpus = 8, .vocab = 50'257}).at("options.memory"), "absent")
+      << "one replica";
 }
 
 // GPT-NeoX accumulates one micro-batch where it is not told how many: 64 = 8 * 1 * 8.

@@ -167,6 +167,67 @@ TEST(MegatronArgv, SplitsADefinitionOfSeveralLines) {
   EXPECT_EQ(argv.find("lr")->where.line, 2);
 }
 
+// The form of Megatron-LM's own examples: only the launch counts, with what the script has set before it.
+TEST(MegatronScript, HasTheOptionsOfItsArrays) {
+  const MegatronArguments argv = read(
+      "#!/bin/bash\n"
+      "export TP=4; LAYERS=$((2*TP))\n"
+      "mkdir -p $1 && cd $1\n"
+      "MODEL_ARGS=(\n"
+      "    --hidden-size 64 # (any)\n"
+      "    --split \"9 1\" --load $1\n"
+      ")\n"
+      "MODEL_ARGS+=(--tp ${TP})\n"
+      "CMD=\"torchrun --nnodes 2 pretrain_gpt.py\"\n"
+      "$CMD \"${MODEL_ARGS[@]}\" \\\n"
+      "  --num-layers $LAYERS --seq-length 32 2>&1 | tee log.txt\n");
+  EXPECT_EQ(argv.program->file, "pretrain_gpt.py");
+  EXPECT_EQ(value(argv, "nnodes"), "2");
+  EXPECT_EQ(value(argv, "hidden_size"), "64");
+  EXPECT_EQ(argv.find("hidden_size")->where.line, 5);
+  EXPECT_EQ(value(argv, "split"), "9 1");
+  EXPECT_EQ(value(argv, "tp"), "4");
+  EXPECT_EQ(value(argv, "seq_length"), "32");
+  EXPECT_THAT(argv.find("load")->unexpanded, ElementsAre("1"));
+  EXPECT_THAT(argv.find("num_layers")->unexpanded, ElementsAre("LAYERS"));
+  EXPECT_EQ(argv.find("p"), nullptr);
+}
+
+// The form of Megatron-DeepSpeed: options in a text, of which a part is not known.
+TEST(MegatronScript, HasTheOptionsOfItsTexts) {
+  const std::string script =
+      "TP=2\n"
+      "options=\" \\\n"
+      "  --tp $TP --load $HOME \\\n"
+      "  --bf16\"\n"
+      "options=\"${options} --swiglu\"\n"
+      "deepspeed pretrain_gpt.py ${options}\n";
+  const MegatronArguments argv = read(script);
+  EXPECT_EQ(value(argv, "tp"), "2");
+  EXPECT_EQ(value(argv, "bf16"), "none");
+  EXPECT_EQ(value(argv, "swiglu"), "none");
+  EXPECT_THAT(argv.find("load")->unexpanded, ElementsAre("HOME"));
+  EXPECT_EQ(value(read(script, {{"TP", "8"}}), "tp"), "8") << "what the user defines counts";
+}
+
+TEST(MegatronScript, WarnsOfOptionsThatMayHideBehindAValue) {
+  Diagnostics said;
+  (void)read_megatron_text("--data-path 1 $A 2 $B --save $HOME/x $MORE --num-layers 8", "job", {}, said);
+  ASSERT_EQ(said.items().size(), 1u);
+  EXPECT_NE(render(said.items()[0]).find("warning: $MORE may hold any option"), std::string::npos);
+}
+
+// Nothing is run, so nobody knows which way it goes.
+TEST(MegatronScript, DoesNotKnowWhatABranchSets) {
+  const std::string launch = "torchrun pretrain_gpt.py --lr $ARGS --tp $TP\n";
+  for (const char* branch : {"if [ -n \"$X\" ]; then\n  ARGS=(--bf16)\nfi\n", "[[ $X ]] && ARGS+=(--bf16)\n",
+                             "for x in 1 2; do ARGS=\"--bf16\"; done\n"}) {
+    const MegatronArguments argv = read("TP=2\nARGS=(--fp16)\n" + std::string(branch) + launch);
+    EXPECT_THAT(argv.find("lr")->unexpanded, ElementsAre("ARGS")) << branch;
+    EXPECT_EQ(value(argv, "tp"), "2") << branch;
+  }
+}
+
 TEST(MegatronArgv, KnowsTheLineOfEachOption) {
   const MegatronArguments argv = read("--swiglu\n\n--split '99,\n1,0'\n--bf16 \\\n  --lr 1\n--fp16");
   const auto line = [&](const char* name) { return argv.find(name)->where.line; };
@@ -208,9 +269,11 @@ TEST(MegatronArgv, CountsTheLastOfTwo) {
 
 TEST(MegatronArgv, RefusesWhatItCannotSplit) {
   EXPECT_EQ(refusal("--split '99,1,0\n--lr 1\n"), "job:1: error: the quote ' is not closed");
-  EXPECT_EQ(refusal("$OPTIONS --lr 1"),
-            "job:1: error: $OPTIONS may hold any option, and its value is not known\n"
-            "  hint: --define OPTIONS='…'");
+  EXPECT_EQ(
+      refusal("$OPTIONS --lr 1"),
+      "job:1: error: $OPTIONS may hold any option, and its value is not known\n"
+      "  hint: --define OPTIONS='…'; or set the launcher of the script to echo, and import what it prints");
+  EXPECT_NE(refusal("pretrain_gpt.py $(options) --lr 1").find("hint: set the launcher"), std::string::npos);
   EXPECT_NE(refusal("# nothing\n").find("holds no option of Megatron-LM"), std::string::npos);
 }
 

@@ -329,6 +329,46 @@ TEST(MegatronOptions, OfThreeErasHaveTheirDefaults) {
   EXPECT_EQ(now.at("training.attention"), "flash");
 }
 
+// A profile would guess the software from the GPU: that of 2021 on A100, PyTorch's for sharded weights.
+TEST(MegatronOptions, OfAnAgeNameTheSoftwareOfThatAge) {
+  const auto software = [](const std::string& more) { return import_text(job(more)).at("options.software"); };
+  EXPECT_EQ(software(""), "megatron-core");
+  EXPECT_EQ(software("--use-mcore-models"), "megatron-core");
+  EXPECT_EQ(software("--use-megatron-fsdp --data-parallel-sharding-strategy optim_grads_params"),
+            "megatron-core");
+  EXPECT_EQ(software("--use-torch-fsdp2"), "fsdp2");
+  EXPECT_EQ(software("--DDP-impl local"), "megatron-lm-2021");
+  EXPECT_EQ(software("--DDP-impl local --sequence-parallel"), "megatron-lm-2021");
+  EXPECT_EQ(software("--use-legacy-models --swiglu"), "megatron-lm-2021");
+  EXPECT_EQ(software("--deepspeed --zero-stage 1 --DDP-impl local"), "megatron-deepspeed-2021");
+  EXPECT_EQ(software("--deepspeed --zero-stage 1 --use-flash-attn"), "megatron-lm-2021");
+  EXPECT_EQ(software("--deepspeed --zero-stage 3 --use-flash-attn"), "megatron-deepspeed-2021");
+}
+
+// Core was an option at first and is the default since, where its switch has another name.
+TEST(MegatronOptions, OfADumpTellWhetherItsLayersAreCores) {
+  const auto software = [](const std::string& more) {
+    return import_text(dump("  overlap_grad_reduce .. True\n" + more)).at("options.software");
+  };
+  EXPECT_EQ(software("  use_mcore_models .. False\n"), "megatron-lm-2021");
+  EXPECT_EQ(software("  use_mcore_models .. True\n"), "megatron-core");
+  EXPECT_EQ(software("  use_mcore_models .. False\n  use_legacy_models .. False\n"), "megatron-core");
+  EXPECT_EQ(software("  use_legacy_models .. True\n"), "megatron-lm-2021");
+}
+
+// Optimizers of 16 bit on several replicas, but for ZeRO 3; beside a fused loss they share one mapping.
+TEST(MegatronOptions, OfDeepSpeedCopyGradientsWhereThereAreReplicas) {
+  const auto copies = [](const std::string& more) {
+    return import_text(job(more)).at("options.memory.bucket_copies");
+  };
+  EXPECT_EQ(copies("--deepspeed --zero-stage 1 --cross-entropy-loss-fusion"), "true");
+  EXPECT_EQ(copies("--deepspeed --zero-stage 3"), "absent");
+  EXPECT_EQ(copies("--zero-stage 1 --cross-entropy-loss-fusion"), "absent");
+  EXPECT_EQ(copies("--deepspeed --zero-stage 1 --tensor-model-parallel-size 4 "
+                   "--pipeline-model-parallel-size 4"),
+            "absent");
+}
+
 TEST(MegatronOptions, AnUnfusedSoftmaxMattersWhereAttentionIsUnfused) {
   const std::string off = " --no-masked-softmax-fusion";
   expect_said(import_text(job("--attention-backend unfused" + off)),

@@ -292,6 +292,12 @@ TEST(MegatronImport, SplitsThePipelineAsItIsTold) {
             "refused");  // 7 layers on 3 ranks
   EXPECT_THAT(import_text(job(base + "--pipeline-model-parallel-layout Ettt|ttttt||L")).messages,
               Contains(HasSubstr("a stage between the first and the last without a decoder layer")));
+  const std::string layout = base + "--pipeline-model-parallel-layout E|(t|)*6,ttL ";
+  const Import twice = import_text(job(layout + "--num-virtual-stages-per-pipeline-rank 2"));
+  EXPECT_EQ(twice.at("parallelism.virtual_stages"), "2");
+  EXPECT_THAT(twice.fragment->ignored, Not(Contains(HasSubstr("without a pipeline"))));
+  EXPECT_THAT(import_text(job(layout + "--num-virtual-stages-per-pipeline-rank 4")).messages,
+              Contains(HasSubstr("says 4, and the layout has 2 stages a rank")));
   for (const char* option :
        {"--microbatch-group-size-per-vp-stage", "--microbatch-group-size-per-virtual-pipeline-stage"}) {
     const Import group =
@@ -304,7 +310,9 @@ TEST(MegatronImport, SplitsThePipelineAsItIsTold) {
 TEST(MegatronImport, SaysWhatOverlaps) {
   const Import none = import_text(job("--tensor-model-parallel-size 2"));
   EXPECT_EQ(none.at("overlap.gradients"), "false");
-  EXPECT_EQ(none.at("overlap.tensor"), "false");
+  EXPECT_EQ(none.at("overlap.tensor"), "absent") << "nothing could, without sequence parallelism";
+  EXPECT_EQ(import_text(job("--tensor-model-parallel-size 2 --sequence-parallel")).at("overlap.tensor"),
+            "false");
   EXPECT_EQ(none.at("overlap.pipeline"), "absent");
   const Import all =
       import_text(job("--use-distributed-optimizer --overlap-grad-reduce --overlap-param-gather\n"

@@ -725,6 +725,19 @@ class Answers(Case):
         alike = stagecraft("compare", PIPELINE, "--vary", "schedule=gpipe,1f1b").stdout
         self.assertNotIn("GPU", alike)
 
+    def test_latencies_of_pairs_say_what_a_message_between_nodes_adds(self):
+        self.assertIn("a message between nodes takes 30.0 us more, point_to_point_latency", stagecraft("topology", "show", FLAGSHIP).stdout)
+        inside, *between = json.loads(stagecraft("topology", "show", FLAGSHIP, "--json").stdout)["pairs"]
+        self.assertEqual(inside["latency_s"], inside["message_latency_s"])
+        for pair in between:
+            self.assertAlmostEqual(30e-6, pair["message_latency_s"] - pair["latency_s"])
+
+    def test_varied_values_that_change_nothing_are_said(self):
+        rates = stagecraft("compare", FLAGSHIP, "--vary", "cluster.fabric.nic_bandwidth=200 Gb/s,400 Gb/s")
+        self.assertEqual(1, rates.stderr.count("warning"))
+        self.assertIn("--vary cluster.fabric.nic_bandwidth=400 Gb/s: warning: cluster.fabric.nic_bandwidth: counts in part: a GPU has "
+                      "NICs of 50 GB/s, and reaches them over PCIe of 31.5 GB/s", rates.stderr)
+
     def test_a_difference_of_nothing_is_attributed_to_no_part(self):
         # 8 + 4 - 1 of 100 ns: 1.1 us of 33 ms.
         steps = stagecraft("compare", PIPELINE, "--vary", "model.forward=1 ms,1000.1 us,2 ms").stdout

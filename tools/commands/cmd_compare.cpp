@@ -27,6 +27,17 @@ std::vector<Variant> variants_asked_for(const Arguments& arguments, const std::v
   return variants_of(files, arguments.all("set"), varied);
 }
 
+// What a report would say of the varied keys: values that change nothing, or less than they seem to.
+void add_words_on_varied(Comparison& comparison) {
+  for (Outcome& outcome : comparison.outcomes) {
+    if (!outcome.report) continue;
+    for (const Diagnostic& warning : outcome.scenario->warnings)
+      if (std::ranges::find(comparison.paths, warning.path) != comparison.paths.end() &&
+          std::ranges::find(outcome.diagnostics, warning) == outcome.diagnostics.end())
+        outcome.diagnostics.push_back(warning);
+  }
+}
+
 // `--json` is the same as `--format json`, as everywhere.
 void print(const Comparison& comparison, const Arguments& arguments, Session& session) {
   const std::string format = arguments.has("json") ? "json" : arguments.text("format").value_or("text");
@@ -62,6 +73,7 @@ int compare_command(const Arguments& arguments, Session& session) {
   print_warnings(overruled_settings(arguments, varied_paths(varied)), arguments, session);
   comparison.outcomes =
       simulate_variants(comparison.variants, with_standard_input(arguments, session), jobs_of(arguments));
+  add_words_on_varied(comparison);
   for (Outcome& outcome : comparison.outcomes)
     for (std::vector<Diagnostic>* said : {&outcome.diagnostics, &outcome.missed})
       say_vary(*said, comparison.paths);

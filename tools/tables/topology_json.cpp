@@ -17,6 +17,8 @@ void write_pairs(JsonWriter& json, const Cluster& cluster) {
         .field("links", pair.links)
         .field("switches", pair.switches)
         .field("latency_s", pair.latency)
+        .field("message_latency_s",
+               pair.latency + (pair.switches > 0 ? cluster.spec().fabric.point_to_point_latency : Duration{}))
         .field("bandwidth_bytes_per_s", pair.bandwidth.count())
         .end_object();
   json.end_array();

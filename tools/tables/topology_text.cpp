@@ -185,10 +185,16 @@ std::string fabric_text(const Cluster& cluster, const Shapes& shapes, bool color
 std::string pairs_text(const Cluster& cluster, bool color) {
   const PairClasses pairs = pair_classes(cluster);
   if (pairs.classes.empty()) return {};
-  // Software latency of a message depends on the job, so it is left out.
-  std::string out =
-      fmt::format("{}  (latency of links and switches alone{})\n", title("pairs of GPUs", color),
-                  pairs.sampled ? "; from evenly spaced nodes" : "");
+  // NVLink's is all that a message waits for, a switch's is the smaller part.
+  const Duration software = cluster.spec().fabric.point_to_point_latency;
+  const bool far =
+      software > Duration::zero() &&
+      std::ranges::any_of(pairs.classes, [](const PairClass& pair) { return pair.switches > 0; });
+  std::string out = fmt::format(
+      "{}  (latency of links and switches{}{})\n", title("pairs of GPUs", color),
+      far ? fmt::format("; a message between nodes takes {} more, point_to_point_latency", human(software))
+          : " alone",
+      pairs.sampled ? "; from evenly spaced nodes" : "");
   TextTable table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight, Align::kRight});
   table.row({"class", "pairs", "links", "switches", "latency", "bandwidth"});
   for (const PairClass& pair : pairs.classes)

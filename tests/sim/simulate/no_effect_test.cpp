@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <ostream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/scenario/scenario.hpp"
@@ -213,6 +214,17 @@ TEST(Zero, OfOneReplicaHasNoEffectButWhereItChoosesOtherCode) {
   EXPECT_EQ(code({"options.software=megatron-core", "training.precision=fp8", "options.fp8_parameters=true"}),
             "no-effect");
   EXPECT_EQ(code({"options.software=megatron-lm-2021", "options.memory.bucket_copies=true"}), "");
+}
+
+// A DGX A100 has NICs of 25 GB/s behind PCIe of 31.5.
+TEST(Nics, BehindASlowerPcieAreNamed) {
+  const auto code = [](std::vector<std::string> more) {
+    return code_of("cluster.fabric.nic_bandwidth", std::move(more));
+  };
+  EXPECT_EQ(code({"cluster.fabric.nic_bandwidth=31 GB/s"}), "");
+  EXPECT_EQ(code({"cluster.fabric.nic_bandwidth=50 GB/s"}), "more-than-possible");
+  EXPECT_EQ(code({"cluster.fabric.nic_bandwidth=50 GB/s", "cluster.fabric.nics_per_node=4"}), "");
+  EXPECT_EQ(code({"cluster.fabric.nic_bandwidth=50 GB/s", "cluster.nodes=1"}), "");
 }
 
 TEST(Zero, OverGroupsOfOneHasNoEffect) {
