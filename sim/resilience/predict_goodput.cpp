@@ -235,13 +235,22 @@ void fill_inputs(GoodputJob& job, const FailureSpec& spec, const GoodputOptions&
       });
 }
 
+// Varuna has other depths; the rest keep the job's own.
+std::string note_on_memory(GoodputJob& job, const FailureSpec& spec) {
+  const bool morphs = spec.policy.kind == PolicyKind::kVaruna;
+  const std::string what = morphs && job.shapes.some_fit() ? "varuna trains in other shapes"
+                           : morphs ? "nor does a shape of another depth; this is what it would do if it did"
+                                    : "this is what it would do if it did";
+  return fmt::format("the job does not fit into memory: {}; {}", job.simulation.report.memory.shortage(),
+                     what);
+}
+
 // Reasons to doubt the answer.
-std::vector<std::string> doubts(const GoodputJob& job, const FailureSpec& spec, const GoodputRun& ran,
+std::vector<std::string> doubts(GoodputJob& job, const FailureSpec& spec, const GoodputRun& ran,
                                 std::uint64_t seed) {
   std::vector<std::string> notes;
-  if (!job.shapes.fits())
-    notes.push_back("the job does not fit into memory: " + job.simulation.report.memory.shortage() +
-                    "; this is what it would do if it did");
+  if (!job.shapes.fits()) notes.push_back(note_on_memory(job, spec));
+  if (const std::optional<std::string> refused = job.shapes.refused()) notes.push_back(*refused);
   if (!job.scenario.assertions.empty()) notes.push_back("assert: checked by `run`, not by `goodput`");
   for (const FailureProcess& process : spec.processes) {
     const auto* replay = std::get_if<TraceReplay>(&process.law);
@@ -260,7 +269,7 @@ std::vector<std::string> doubts(const GoodputJob& job, const FailureSpec& spec, 
   return notes;
 }
 
-GoodputReport report_of(const GoodputJob& job, const FailureSpec& spec, const GoodputRun& ran,
+GoodputReport report_of(GoodputJob& job, const FailureSpec& spec, const GoodputRun& ran,
                         const GoodputOptions& options) {
   GoodputReport report;
   report.scenario = job.scenario.source;

@@ -1066,6 +1066,32 @@ TEST(PredictGoodput, SaysThatTheJobDoesNotFit) {
       testing::Contains(testing::ContainsRegex("does not fit into memory: stage [01] needs .* of .*GiB")));
 }
 
+TEST(PredictGoodput, SaysWhereVarunaHasShapesThatFit) {
+  const GoodputReport report = predict_goodput(
+      scenario_of("stagecraft: 1\n"
+                  "model: gpt3-175b\n"
+                  "cluster: {node: dgx-a100-80gb, nodes: 16}\n"
+                  "parallelism: {tensor: 8, pipeline: 2}\n"
+                  "training: {global_batch_size: 8, micro_batch_size: 1, sequence_length: 2048}\n"
+                  "failures: {process: {kind: exponential, rate_per_node_day: 0}, policy: varuna, "
+                  "horizon: 1 days, repeats: 1}\n"));
+  EXPECT_THAT(report.notes, testing::Contains(testing::HasSubstr("; varuna trains in other shapes")));
+  ASSERT_FALSE(report.shapes.empty());
+  EXPECT_EQ(report.ideal_samples_per_s, report.shapes.front().samples_per_s());
+}
+
+TEST(PredictGoodput, SaysWhyVarunaIdles) {
+  FailureSpec spec = failing(0);
+  TraceReplay trace;
+  trace.trace = {.form = TraceForm::kCounts,
+                 .counts = {{.time = {}, .available = 1}, {.time = hours(1), .available = 4}}};
+  spec.processes[0].law = trace;
+  spec.policy.kind = PolicyKind::kVaruna;
+  EXPECT_THAT(predict_goodput(with(spec)).notes,
+              testing::Contains("no shape trains on 1 node, and the job idles: a replica of 2 stages takes 2 "
+                                "nodes"));
+}
+
 TEST(PredictGoodput, SaysWhyATraceTrainsNothing) {
   FailureSpec spec = failing(0);
   TraceReplay trace;
