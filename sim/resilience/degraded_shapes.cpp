@@ -9,8 +9,10 @@
 #include <variant>
 
 #include "base/ceil_div.hpp"
+#include "base/text.hpp"
 #include "sim/lower/messages.hpp"
 #include "sim/scenario/load_software.hpp"
+#include "sim/schedule/schedule.hpp"
 
 namespace stagecraft {
 namespace {
@@ -124,20 +126,43 @@ std::int64_t DegradedShapes::samples_of(const Shape& shape) const {
   return shape.batch == BatchRule::kKept ? batch : batch / own_data_ * shape.data;
 }
 
+std::int64_t DegradedShapes::least_micro_batches(const Shape& shape) const {
+  return ceil_div(samples_of(shape), shape.data * shape.micro_batch);
+}
+
+// No schedule asks for more than a few rounds of its ranks.
+std::int64_t DegradedShapes::micro_batches_of(const Shape& shape) const {
+  const std::int64_t least = least_micro_batches(shape);
+  const ScheduleKind* kind = scenario_.order ? nullptr : find_schedule(scenario_.schedule.name);
+  if (kind == nullptr || shape.pipeline == 1) return least;
+  PipelineShape sizes{.ranks = shape.pipeline,
+                      .chunks = scenario_.parallelism.virtual_stages,
+                      .group = scenario_.schedule.micro_batch_group};
+  const std::int64_t most = least + 2 * std::max(sizes.ranks, sizes.group);
+  for (std::int64_t taken = least; taken <= most; ++taken) {
+    sizes.micro_batches = static_cast<int>(taken);
+    if (!kind->constraint(sizes)) return taken;
+  }
+  return least;
+}
+
 Scenario DegradedShapes::scenario_of(const Shape& shape) const {
   if (shape == own()) return scenario_;
   Scenario scenario = scenario_;
   ParallelSpec& parallelism = scenario.parallelism;
   if (shape.pipeline != own_depth_) parallelism.stage_layers.clear();
-  if (shape.pipeline == 1) parallelism.virtual_stages = 1;
+  if (shape.pipeline == 1 && parallelism.virtual_stages > 1) {
+    parallelism.virtual_stages = 1;
+    scenario.schedule.name = "1f1b";
+    scenario.schedule.micro_batch_group = 0;
+  }
   parallelism.pipeline = shape.pipeline;
   parallelism.data = shape.data;
   if (parallelism.zero_group)
     parallelism.zero_group = std::gcd(*parallelism.zero_group, shape.data * parallelism.context);
   TrainingSpec& training = scenario.training;
   training.micro_batch_size = shape.micro_batch;
-  const std::int64_t at_once = shape.data * shape.micro_batch;
-  training.global_batch_size = ceil_div(samples_of(shape), at_once) * at_once;
+  training.global_batch_size = micro_batches_of(shape) * shape.data * shape.micro_batch;
   if (scenario.cluster && scenario.cluster->gpus_used == 0) {
     scenario.cluster = first_gpus(*scenario.cluster, gpus_of(shape));
     scenario.network.background.clear();
@@ -148,13 +173,14 @@ Scenario DegradedShapes::scenario_of(const Shape& shape) const {
 
 std::optional<DegradedShapes::Timed> DegradedShapes::time_of(const Shape& shape) {
   return timed_.answer(shape, [&]() -> std::optional<Timed> {
-    if (shape == own()) return Timed{.duration = own_time_, .samples = samples_of(shape)};
+    if (shape == own()) return Timed{.duration = own_time_, .samples = samples_of(shape), .fits = fits_};
     const Scenario scenario = scenario_of(shape);
     Diagnostics refusals;
     if (!prepare(scenario, refusals)) return std::nullopt;
     const Report report = simulate(scenario);
-    if (fits_ && report.memory.verdict() == Verdict::kOutOfMemory) return std::nullopt;
-    return Timed{.duration = report.iteration_time, .samples = samples_of(shape)};
+    return Timed{.duration = report.iteration_time,
+                 .samples = samples_of(shape),
+                 .fits = report.memory.verdict() != Verdict::kOutOfMemory};
   });
 }
 
@@ -173,7 +199,8 @@ ShapedStep DegradedShapes::use(const Shape& shape, const Timed& timed) {
 std::optional<ShapedStep> DegradedShapes::replicas(int nodes, BatchRule batch) {
   for (int data = std::min(own_data_, gpus_on(nodes) / (replica_ranks_ * own_depth_)); data > 0; --data) {
     const Shape shape = own_with(data, batch);
-    if (const std::optional<Timed> timed = time_of(shape)) return use(shape, *timed);
+    const std::optional<Timed> timed = time_of(shape);
+    if (timed && (timed->fits || !fits_)) return use(shape, *timed);
   }
   return std::nullopt;
 }
@@ -182,18 +209,19 @@ int DegradedShapes::fewest_replicas(BatchRule batch) {
   int fewest = 1, enough = own_data_;
   while (fewest < enough) {
     const int data = fewest + (enough - fewest) / 2;
-    const bool trains = time_of(own_with(data, batch)).has_value();
+    const std::optional<Timed> timed = time_of(own_with(data, batch));
+    const bool trains = timed && (timed->fits || !fits_);
     (trains ? enough : fewest) = trains ? data : data + 1;
   }
   return fewest;
 }
 
 // Twice as large as long as it fits, and as every replica has one. A schedule that refuses the number of
-// micro-batches may take that of larger ones. Fewer replicas have larger shards under ZeRO, and more samples
-// each.
+// micro-batches may take that of larger ones; where it takes none, the fewest samples made up count. Fewer
+// replicas have larger shards under ZeRO, and more samples each.
 std::int64_t DegradedShapes::largest_micro_batch(const Shape& shape) {
   return micro_batches_.answer({shape.pipeline, shape.data}, [&] {
-    std::int64_t largest = 0;
+    std::int64_t largest = 0, made_up = 0, fewest = 0;
     Shape grown = shape;
     for (grown.micro_batch = 1; grown.micro_batch * grown.data <= scenario_.training.global_batch_size;
          grown.micro_batch *= 2) {
@@ -201,10 +229,20 @@ std::int64_t DegradedShapes::largest_micro_batch(const Shape& shape) {
       Diagnostics refusals;
       if (!prepare(scenario, refusals)) continue;
       if (memory_of(scenario).verdict() == Verdict::kOutOfMemory) break;
-      largest = grown.micro_batch;
+      const std::int64_t samples = scenario.training.global_batch_size;
+      if (micro_batches_of(grown) == least_micro_batches(grown)) {
+        largest = grown.micro_batch;
+      } else if (made_up == 0 || samples <= fewest) {
+        made_up = grown.micro_batch;
+        fewest = samples;
+      }
     }
-    return largest;
+    return largest > 0 ? largest : made_up;
   });
+}
+
+DegradedShapes::Shape DegradedShapes::own_on(int nodes) const {
+  return own_with(std::min(own_data_, gpus_on(nodes) / (replica_ranks_ * own_depth_)), BatchRule::kKept);
 }
 
 std::optional<DegradedShapes::Shape> DegradedShapes::best_depth(int nodes) {
@@ -213,31 +251,62 @@ std::optional<DegradedShapes::Shape> DegradedShapes::best_depth(int nodes) {
   const auto consider = [&](const Shape& shape) {
     if (shape.data == 0 || shape.micro_batch == 0) return;
     const std::optional<Timed> timed = time_of(shape);
-    if (!timed || (best && timed->duration >= least)) return;
+    if (!timed || !timed->fits || (best && timed->duration >= least)) return;
     best = shape;
     least = timed->duration;
   };
-  const auto replicas = [&](int depth) { return gpus_on(nodes) / (replica_ranks_ * depth); };
-  consider(own_with(std::min(own_data_, replicas(own_depth_)), BatchRule::kKept));
+  consider(own_on(nodes));
   for (const int depth : depths_) {
-    Shape shape{.pipeline = depth, .data = replicas(depth)};
+    Shape shape{.pipeline = depth, .data = gpus_on(nodes) / (replica_ranks_ * depth)};
     if (shape.data == 0) continue;
-    const bool may_grow = fits_ && std::holds_alternative<TransformerSpec>(scenario_.model);
+    const bool may_grow = std::holds_alternative<TransformerSpec>(scenario_.model);
     shape.micro_batch = may_grow ? largest_micro_batch(shape) : scenario_.training.micro_batch_size;
     consider(shape);
   }
   return best;
 }
 
+bool DegradedShapes::some_fit() {
+  return fits_ || best_depth(nodes()).has_value();
+}
+
 // One shape per number of nodes, independent of the caller. Where the best shape leaves nodes idle, the shape
 // of its used nodes counts, which may be better still.
 std::optional<ShapedStep> DegradedShapes::morph(int nodes) {
   return morphed_.answer(nodes, [&]() -> std::optional<ShapedStep> {
+    if (!some_fit()) return replicas(nodes, BatchRule::kKept);
     const std::optional<Shape> best = best_depth(nodes);
-    if (!best) return std::nullopt;
+    if (!best) {
+      const std::scoped_lock lock(used_);
+      refused_.insert(nodes);
+      return std::nullopt;
+    }
     const int used = nodes_for(gpus_of(*best));
     return used < nodes ? morph(used) : use(*best, time_of(*best).value());
   });
+}
+
+// The scenario's own depth stands for all.
+std::string DegradedShapes::why_none(int nodes) const {
+  const Shape shape = own_on(nodes);
+  if (shape.data == 0)
+    return fmt::format("a replica of {} stages takes {}", own_depth_,
+                       counted(nodes_for(gpus_of(own_with(1, BatchRule::kKept))), "node"));
+  const std::string name = fmt::format("dp {} · pp {}", shape.data, shape.pipeline);
+  Diagnostics refusals;
+  if (prepare(scenario_of(shape), refusals)) return name + " does not fit into memory";
+  const Diagnostic& first = refusals.items().front();
+  return fmt::format("{}: {}: {}", name, first.path, first.message);
+}
+
+std::optional<std::string> DegradedShapes::refused() const {
+  const std::scoped_lock lock(used_);
+  if (refused_.empty()) return std::nullopt;
+  const int most = *refused_.rbegin();
+  std::string text = "no shape trains on " + counted_thousands(most, "node");
+  if (refused_.size() > 1)
+    text += fmt::format(", nor on {} of nodes", counted(refused_.size() - 1, "smaller number"));
+  return text + ", and the job idles: " + why_none(most);
 }
 
 double DegradedShapes::with_slower_network(double factor) {

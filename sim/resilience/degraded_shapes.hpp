@@ -3,9 +3,10 @@
 //   node    a server of the cluster; without one (abstract stages) each pipeline rank is a node of its own
 //   shape   a pipeline depth, a number of replicas and a micro-batch size, on the first nodes that hold them;
 //           of the last node only a part where they do not fill it
-//   batch   kept: replicas do ceil(B / (d b)) micro-batches each, and the step still counts B samples; the
-//           fuller replicas decide how long it takes. Shrunk: each replica keeps its micro-batches, and the
-//           step counts fewer samples.
+//   batch   kept: replicas do ceil(B / (d b)) micro-batches each, or the next number that the schedule takes,
+//           and the step still counts B samples; the fuller replicas decide how long it takes. Shrunk: each
+//           replica keeps its micro-batches, and the step counts fewer samples.
+//   order   the scenario's schedule; of a single stage one chunk under 1f1b
 //
 // A shape that the scenario's schedule, degrees or memory do not allow cannot train. Called from many
 // threads; the answers do not depend on the order of calls.
@@ -15,6 +16,7 @@
 #include <map>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -38,8 +40,10 @@ class DegradedShapes {
   DegradedShapes(const Scenario& scenario, const Simulation& full);
 
   [[nodiscard]] int nodes() const { return static_cast<int>(node_sizes_.size()); }
-  // Does the scenario's own plan fit into memory? If not, shapes need not fit either.
+  // Does the scenario's own plan fit into memory? If not, its replicas need not fit either.
   [[nodiscard]] bool fits() const { return fits_; }
+  // Does a depth fit that morph() may choose on all nodes?
+  [[nodiscard]] bool some_fit();
 
   // The most replicas of the scenario's own pipeline that `nodes` hold.
   [[nodiscard]] std::optional<ShapedStep> replicas(int nodes, BatchRule batch);
@@ -48,7 +52,7 @@ class DegradedShapes {
   // The least time among pipeline depths that divide the layers, each with the largest micro-batch that fits,
   // and the scenario's own depth and micro-batch. Abstract stages keep their micro-batch, since their costs
   // are for it. The batch is kept. Where nodes stay idle, the shape of the used nodes alone counts if it is
-  // better. source: Varuna (docs/resilience.md, section 6).
+  // better. Where no depth fits on all nodes, the scenario's own, as if it did. source: Varuna (docs/resilience.md, section 6).
   [[nodiscard]] std::optional<ShapedStep> morph(int nodes);
 
   // Factor on a step of the whole job when the traffic of one node takes `factor` >= 1 times as long. It is
@@ -71,6 +75,8 @@ class DegradedShapes {
 
   // Shapes used so far, most nodes first.
   [[nodiscard]] std::vector<GoodputShape> asked() const;
+  // On how many nodes morph() had no shape so far, and why on the most of them.
+  [[nodiscard]] std::optional<std::string> refused() const;
 
  private:
   struct Shape {
@@ -82,17 +88,23 @@ class DegradedShapes {
   struct Timed {
     Duration duration{};
     std::int64_t samples = 0;
+    bool fits = true;  // into memory
   };
   [[nodiscard]] Shape own() const { return own_with(own_data_, BatchRule::kKept); }
   [[nodiscard]] Shape own_with(int replicas, BatchRule batch) const;
+  [[nodiscard]] Shape own_on(int nodes) const;  // no replicas: there are too few nodes
   [[nodiscard]] int nodes_for(int gpus) const;  // the first that have them
   [[nodiscard]] int gpus_on(int nodes) const;   // GPUs of the first nodes
   [[nodiscard]] int gpus_of(const Shape& shape) const;
   [[nodiscard]] std::int64_t samples_of(const Shape& shape) const;
+  // Micro-batches of a replica that hold its samples, and those that the schedule takes.
+  [[nodiscard]] std::int64_t least_micro_batches(const Shape& shape) const;
+  [[nodiscard]] std::int64_t micro_batches_of(const Shape& shape) const;
   [[nodiscard]] Scenario scenario_of(const Shape& shape) const;
   [[nodiscard]] std::optional<Timed> time_of(const Shape& shape);
   [[nodiscard]] std::int64_t largest_micro_batch(const Shape& shape);  // for its degrees; 0: none fits
-  [[nodiscard]] std::optional<Shape> best_depth(int nodes);
+  [[nodiscard]] std::optional<Shape> best_depth(int nodes);            // of those that fit
+  [[nodiscard]] std::string why_none(int nodes) const;
   [[nodiscard]] double with_slower_network(double factor);
   [[nodiscard]] double with_slow_ranks(const Shape& shape, const std::vector<int>& ranks, double factor);
   [[nodiscard]] const std::optional<ParallelPlan>& plan_of(const Shape& shape);
@@ -116,6 +128,7 @@ class DegradedShapes {
   mutable std::mutex used_;  // guards what was used on so many nodes
   std::map<int, Shape> on_nodes_;
   std::map<int, GoodputShape> asked_;
+  std::set<int> refused_;  // numbers of nodes without a shape
 };
 
 }  // namespace stagecraft

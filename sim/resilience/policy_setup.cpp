@@ -296,7 +296,8 @@ int Setup::fewest_replicas(const ElasticSpec& job) const {
 
 std::optional<GoodputSetup> Setup::varuna() {
   const std::optional<ShapedStep> best = request_.shapes.morph(nodes());
-  const ShapedStep ideal = best && rate_of(*best) > rate_of(full()) ? *best : full();
+  const bool better = best && (rate_of(*best) > rate_of(full()) || !request_.shapes.fits());
+  const ShapedStep ideal = better ? *best : full();
   const VarunaSpec job{
       .nodes = nodes(),
       .shape = at_most(ideal, [&shapes = request_.shapes](int n) { return shapes.morph(n); }),

@@ -209,16 +209,16 @@ void fill_inputs(GoodputJob& job, const FailureSpec& spec, const GoodputOptions&
   constexpr double kMatters = 2e-4;
   const GoodputRunRequest request{
       .seed = options.seed, .repeats = std::min(spec.repeats, kFewRepeats), .threads = options.threads};
-  // Keeps the nodes: the default pool must not vary with the inputs.
-  FailureSpec base = spec;
-  if (spec.policy.kind == PolicyKind::kHotSpares) base.policy.spares = report.spares;
-  const double as_is = run_goodput(job, base, request).result.samples_per_s.mean;
+  // A default pool follows what it is for, as with --vary, and is itself an input.
+  FailureSpec pooled = spec;
+  pooled.policy.spares = report.spares;
+  const double as_is = run_goodput(job, spec, request).result.samples_per_s.mean;
   if (as_is <= 0) return;
   for (const VariedInput& input : varied_inputs()) {
-    const std::string value = input.value(spec);
+    const std::string value = input.value(pooled);
     if (value.empty()) continue;
     const auto changed = [&](double factor) {
-      FailureSpec varied = base;
+      FailureSpec varied = input.of_pool ? pooled : spec;
       input.scale(varied, factor);
       return run_goodput(job, varied, request).result.samples_per_s.mean / as_is - 1;
     };
@@ -226,7 +226,9 @@ void fill_inputs(GoodputJob& job, const FailureSpec& spec, const GoodputOptions&
     row.half = changed(0.5);
     row.twice = changed(2);
     if (std::max(std::abs(row.half), std::abs(row.twice)) < kMatters) continue;
-    row.source = source_of(job.scenario, row.name);
+    row.source = input.of_pool && !spec.policy.spares
+                     ? "derived: enough in 99 % of the time, and counted anew for every other row"
+                     : source_of(job.scenario, row.name);
     report.inputs.push_back(std::move(row));
   }
   std::stable_sort(
@@ -235,13 +237,22 @@ void fill_inputs(GoodputJob& job, const FailureSpec& spec, const GoodputOptions&
       });
 }
 
+// Varuna has other depths; the rest keep the job's own.
+std::string note_on_memory(GoodputJob& job, const FailureSpec& spec) {
+  const bool morphs = spec.policy.kind == PolicyKind::kVaruna;
+  const std::string what = morphs && job.shapes.some_fit() ? "varuna trains in other shapes"
+                           : morphs ? "nor does a shape of another depth; this is what it would do if it did"
+                                    : "this is what it would do if it did";
+  return fmt::format("the job does not fit into memory: {}; {}", job.simulation.report.memory.shortage(),
+                     what);
+}
+
 // Reasons to doubt the answer.
-std::vector<std::string> doubts(const GoodputJob& job, const FailureSpec& spec, const GoodputRun& ran,
+std::vector<std::string> doubts(GoodputJob& job, const FailureSpec& spec, const GoodputRun& ran,
                                 std::uint64_t seed) {
   std::vector<std::string> notes;
-  if (!job.shapes.fits())
-    notes.push_back("the job does not fit into memory: " + job.simulation.report.memory.shortage() +
-                    "; this is what it would do if it did");
+  if (!job.shapes.fits()) notes.push_back(note_on_memory(job, spec));
+  if (const std::optional<std::string> refused = job.shapes.refused()) notes.push_back(*refused);
   if (!job.scenario.assertions.empty()) notes.push_back("assert: checked by `run`, not by `goodput`");
   for (const FailureProcess& process : spec.processes) {
     const auto* replay = std::get_if<TraceReplay>(&process.law);
@@ -260,7 +271,7 @@ std::vector<std::string> doubts(const GoodputJob& job, const FailureSpec& spec, 
   return notes;
 }
 
-GoodputReport report_of(const GoodputJob& job, const FailureSpec& spec, const GoodputRun& ran,
+GoodputReport report_of(GoodputJob& job, const FailureSpec& spec, const GoodputRun& ran,
                         const GoodputOptions& options) {
   GoodputReport report;
   report.scenario = job.scenario.source;

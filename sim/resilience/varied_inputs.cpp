@@ -250,6 +250,16 @@ constexpr VariedInput policy_time(const char* path) {
   return {path, policy_words<kind, time>, scale_policy<time>};
 }
 
+std::string spares_words(const FailureSpec& spec) {
+  const PolicyKind kind = spec.policy.kind;
+  const bool has_spares = kind == PolicyKind::kHotSpares || kind == PolicyKind::kElastic;
+  return has_spares && spec.policy.spares.value_or(0) > 0 ? std::to_string(*spec.policy.spares) : "";
+}
+
+void scale_spares(FailureSpec& spec, double factor) {
+  spec.policy.spares = static_cast<int>(spec.policy.spares.value_or(0) * factor);
+}
+
 std::string checkpoint_every_words(const FailureSpec& spec) {
   const std::int64_t steps = spec.policy.checkpoint_every;
   return spec.policy.kind == PolicyKind::kVaruna && steps > 1 ? fmt::format("{} steps", steps) : "";
@@ -273,6 +283,7 @@ constexpr VariedInput kInputs[] = {
     {"failures.process.period", maintenance_words<&Maintenance::period>, scale_period},
     {"failures.process.duration", maintenance_words<&Maintenance::duration>, scale_absence},
     {"failures.policy.restart", restart_words, scale_restart},
+    {"failures.policy.spares", spares_words, scale_spares, true},
     {"failures.policy.reconfigure", reconfigure_words, scale_reconfigure},
     policy_time<PolicyKind::kHotSpares, &PolicySpec::swap>("failures.policy.swap"),
     policy_time<PolicyKind::kElastic, &PolicySpec::stall>("failures.policy.stall"),

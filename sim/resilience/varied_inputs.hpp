@@ -17,6 +17,7 @@ struct VariedInput {
   // Text of the value; empty where this spec has no such input.
   std::string (*value)(const FailureSpec& spec) = nullptr;
   void (*scale)(FailureSpec& spec, double factor) = nullptr;
+  bool of_pool = false;  // of a spec whose number of spares is filled in, given or not
 };
 
 [[nodiscard]] std::span<const VariedInput> varied_inputs();

@@ -188,6 +188,46 @@ TEST(MorphedShape, OfAbstractStagesKeepsTheirMicroBatch) {
   EXPECT_EQ(shapes.morph(4)->duration, milliseconds(57));
 }
 
+// Three replicas of 16 samples do 6 each, and groups of 4 take 8.
+TEST(MorphedShape, MakesUpTheMicroBatchesThatItsScheduleTakes) {
+  const auto of = [](int data, int batch) {
+    std::string text = pipelines(data, batch);
+    text.replace(text.find("1f1b"), 4, "interleaved-1f1b");
+    return scenario_of(text);
+  };
+  const Scenario scenario = of(4, 16), three = of(3, 24);
+  DegradedShapes shapes = shapes_of(scenario);
+  const ShapedStep expected{.duration = simulate(three).iteration_time, .samples = 16, .nodes = 12};
+  EXPECT_EQ(shapes.morph(12), expected);
+  EXPECT_EQ(shapes.morph(3), std::nullopt);
+  EXPECT_EQ(shapes.refused(),
+            "no shape trains on 3 nodes, and the job idles: a replica of 4 stages takes 4 nodes");
+}
+
+TEST(MorphedShape, OfOneStageNeedsNoChunks) {
+  const Scenario scenario = scenario_of(std::string(kSmallModel) + "schedule: interleaved-1f1b\n");
+  EXPECT_TRUE(shapes_of(scenario).morph(1));
+}
+
+// 175e9 parameters in 16-way shards are too large for GPUs of 80 GB; 128-way shards fit.
+TEST(MorphedShape, FitsIntoMemoryWhereAnyDoes) {
+  const auto of = [](const char* nodes) {
+    return scenario_of(
+        "stagecraft: 1\nmodel: gpt3-175b\ncluster: {node: dgx-a100-80gb, nodes: " + std::string(nodes) +
+        "}\nparallelism: {tensor: 8, pipeline: 2}\n"
+        "training: {global_batch_size: 16, micro_batch_size: 1, sequence_length: 2048}\n");
+  };
+  const Scenario some = of("16"), none = of("2");
+  DegradedShapes shapes = shapes_of(some), lacking = shapes_of(none);
+  EXPECT_FALSE(shapes.fits() || lacking.fits());
+  EXPECT_TRUE(shapes.some_fit());
+  ASSERT_TRUE(shapes.morph(16));
+  EXPECT_EQ(shapes.asked().front().text.find("pp 2"), std::string::npos);
+  EXPECT_EQ(shapes.morph(2), std::nullopt);
+  EXPECT_FALSE(lacking.some_fit());
+  EXPECT_EQ(lacking.morph(2), lacking.replicas(2, BatchRule::kKept)) << "as if it did";
+}
+
 TEST(MorphedShape, TrainsOnNodesThatHoldNoReplicaOfTheScenariosOwn) {
   const Scenario scenario = scenario_of(kSmallModel);
   DegradedShapes shapes = shapes_of(scenario);

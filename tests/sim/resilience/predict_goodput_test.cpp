@@ -321,21 +321,29 @@ TEST_P(EachPolicy, GivesTheSameBitsOnAnyNumberOfThreads) {
   EXPECT_EQ(predict_goodput(scenario, {.threads = 1}), predict_goodput(scenario, {.threads = 8}));
 }
 
-// A pool that nobody gave is what the inputs ask for; while these vary it stays, as if it had been given.
-TEST(PredictGoodput, VariesInputsOnTheSameNodes) {
+// A pool that nobody gave is for what fails: twice the rate has one answer, whoever doubles it. As an input of
+// its own it is cut in half beside the same failures.
+TEST(PredictGoodput, VariesInputsAsIfTheyWereGiven) {
   FailureSpec spec = losing_nodes(PolicyKind::kHotSpares);
+  spec.repeats = 4;
+  spec.repair.time = hours(6);
   ASSERT_FALSE(spec.policy.spares.has_value());
   const GoodputReport own = predict_goodput(with(spec), {.inputs = true});
-  ASSERT_GT(own.spares, 0);
-  ASSERT_FALSE(own.inputs.empty());
-  spec.policy.spares = own.spares;
-  const GoodputReport given = predict_goodput(with(spec), {.inputs = true});
-  ASSERT_EQ(given.inputs.size(), own.inputs.size());
-  for (std::size_t i = 0; i < own.inputs.size(); ++i) {
-    EXPECT_EQ(given.inputs[i].name, own.inputs[i].name);
-    EXPECT_EQ(given.inputs[i].twice, own.inputs[i].twice) << own.inputs[i].name;
-    EXPECT_EQ(given.inputs[i].half, own.inputs[i].half) << own.inputs[i].name;
-  }
+  ASSERT_GT(own.spares, 1);
+  const auto change_to = [&](const FailureSpec& other) {
+    return predict_goodput(with(other)).samples_per_s.mean / own.samples_per_s.mean - 1;
+  };
+  FailureSpec twice = spec, half = spec;
+  std::get<ExponentialFailures>(twice.processes[0].law).rate_per_node_day *= 2;
+  half.policy.spares = own.spares / 2;
+  EXPECT_GT(predict_goodput(with(twice)).spares, own.spares);
+  const auto row = [&](const std::string& name) {
+    const auto found = std::ranges::find(own.inputs, "failures." + name, &GoodputInput::name);
+    return found == own.inputs.end() ? GoodputInput{} : *found;
+  };
+  EXPECT_EQ(row("process.rate_per_node_day").twice, change_to(twice));
+  EXPECT_EQ(row("policy.spares").value, std::to_string(own.spares));
+  EXPECT_EQ(row("policy.spares").half, change_to(half));
 }
 
 // Four nodes meet one in 68 millennia, which is more than a Duration holds.
@@ -1064,6 +1072,32 @@ TEST(PredictGoodput, SaysThatTheJobDoesNotFit) {
   EXPECT_THAT(
       report.notes,
       testing::Contains(testing::ContainsRegex("does not fit into memory: stage [01] needs .* of .*GiB")));
+}
+
+TEST(PredictGoodput, SaysWhereVarunaHasShapesThatFit) {
+  const GoodputReport report = predict_goodput(
+      scenario_of("stagecraft: 1\n"
+                  "model: gpt3-175b\n"
+                  "cluster: {node: dgx-a100-80gb, nodes: 16}\n"
+                  "parallelism: {tensor: 8, pipeline: 2}\n"
+                  "training: {global_batch_size: 8, micro_batch_size: 1, sequence_length: 2048}\n"
+                  "failures: {process: {kind: exponential, rate_per_node_day: 0}, policy: varuna, "
+                  "horizon: 1 days, repeats: 1}\n"));
+  EXPECT_THAT(report.notes, testing::Contains(testing::HasSubstr("; varuna trains in other shapes")));
+  ASSERT_FALSE(report.shapes.empty());
+  EXPECT_EQ(report.ideal_samples_per_s, report.shapes.front().samples_per_s());
+}
+
+TEST(PredictGoodput, SaysWhyVarunaIdles) {
+  FailureSpec spec = failing(0);
+  TraceReplay trace;
+  trace.trace = {.form = TraceForm::kCounts,
+                 .counts = {{.time = {}, .available = 1}, {.time = hours(1), .available = 4}}};
+  spec.processes[0].law = trace;
+  spec.policy.kind = PolicyKind::kVaruna;
+  EXPECT_THAT(predict_goodput(with(spec)).notes,
+              testing::Contains("no shape trains on 1 node, and the job idles: a replica of 2 stages takes 2 "
+                                "nodes"));
 }
 
 TEST(PredictGoodput, SaysWhyATraceTrainsNothing) {
