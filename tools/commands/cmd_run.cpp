@@ -28,11 +28,12 @@ std::optional<Why> why_of(const Scenario& scenario, const Simulation& simulation
                           const DataDirectory& data) {
   if (!arguments.has("why") || !simulation.report.finishes()) return std::nullopt;
   Library library(data);
-  return explain_why(scenario, simulation, [&](const std::vector<std::string>& set, Diagnostics& diagnostics) {
-    std::vector<std::string> all = arguments.all("set");
-    all.insert(all.end(), set.begin(), set.end());
-    return load_scenario(scenario.source, all, library, diagnostics);
-  });
+  return explain_why(scenario, simulation,
+                     [&](const std::vector<std::string>& set, Diagnostics& diagnostics) {
+                       std::vector<std::string> all = arguments.all("set");
+                       all.insert(all.end(), set.begin(), set.end());
+                       return load_scenario(scenario.source, all, library, diagnostics);
+                     });
 }
 
 // `reasons`: why the answer is no.
