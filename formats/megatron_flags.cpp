@@ -606,6 +606,8 @@ constexpr std::string_view k2021[] = {"model_parallel_size",
                                       "activations_checkpoint_method",
                                       "ddp_impl",
                                       "warmup",
+                                      "override_lr_scheduler",
+                                      "use_checkpoint_lr_scheduler",
                                       "distribute_checkpointed_activations"};
 
 constexpr std::string_view k2022[] = {"sequence_parallel",     "recompute_granularity",

@@ -25,6 +25,9 @@ bool is_one_of(std::string_view word, const std::string_view (&words)[n]) {
   return std::ranges::find(words, word) != std::end(words);
 }
 
+// Beyond these a text is left as it stands: variables may hold each other many times.
+constexpr std::size_t kLongestOperation = 4'096, kMostExpanded = 4'194'304;
+
 constexpr std::string_view kJoins[] = {"&&", "||", "|", "&", ";"};
 constexpr std::string_view kBegins[] = {"if", "for", "while", "until", "case"};
 constexpr std::string_view kEnds[] = {"fi", "done", "esac"};
@@ -191,8 +194,9 @@ class ShellText {
     std::string variable;
     std::string_view operation;
     if (end < text.size() && text[end] == '{') {
-      const std::size_t close = text.find_first_of("}\n", end);
-      const bool closed = close != std::string_view::npos && text[close] == '}';
+      const std::size_t length = text.substr(end, kLongestOperation).find_first_of("}\n");
+      const bool closed = length != std::string_view::npos && text[end + length] == '}';
+      const std::size_t close = closed ? end + length : text.size();
       for (std::size_t i = end + 1; i < text.size() && continues_name(text[i]); ++i) variable += text[i];
       const std::size_t behind = std::min(end + 1 + variable.size(), text.size());
       if (closed) operation = text.substr(behind, close - behind);
@@ -205,7 +209,8 @@ class ShellText {
     }
     at_ = end;
     const bool whole = operation == "[@]" || operation == "[*]";
-    if (const Words* known = variables_.find(variable)) return whole ? put_all(*known) : put_first(*known);
+    const Words* known = variables_.find(variable);
+    if (known != nullptr && affords(*known)) return whole ? put_all(*known) : put_first(*known);
     open_ = true;
     if (const auto fallback = fallback_of(operation)) return put_fallback(variable, *fallback);
     word_.text += text.substr(begin, end - begin);
@@ -215,7 +220,8 @@ class ShellText {
   // Behind the parenthesis that closes the one at `begin`, or behind that one where none does.
   static std::size_t end_of_command(std::string_view text, std::size_t begin) {
     int depth = 0;
-    for (std::size_t i = begin; i < text.size() && text[i] != '\n'; ++i) {
+    const std::size_t end = std::min(text.size(), begin + kLongestOperation);
+    for (std::size_t i = begin; i < end && text[i] != '\n'; ++i) {
       if (text[i] == '(') ++depth;
       if (text[i] == ')' && --depth == 0) return i + 1;
     }
@@ -238,6 +244,11 @@ class ShellText {
          .message = fmt::format("${} is not known: {}, its default, is taken", variable, in_quotes(fallback)),
          .hint = fmt::format("--define {}=VALUE", variable)});
     put({.text = std::string(fallback)});
+  }
+
+  bool affords(const Words& items) {
+    for (const ShellWord& item : items) expanded_ += item.text.size() + 1;
+    return expanded_ <= kMostExpanded;
   }
 
   // Each item is a word, on the line where it stands.
@@ -364,7 +375,7 @@ class ShellText {
   Words all_, launch_, command_, items_;
   ShellWord word_;
   std::string array_;  // "NAME=" or "NAME+=" of the array that is read
-  std::size_t at_ = 0;
+  std::size_t at_ = 0, expanded_ = 0;
   char quote_ = 0;
   bool open_ = false;  // a word has begun, be it empty
   bool script_ = false;

@@ -267,8 +267,8 @@ struct HardwareProfile {
   // Factor on a pass while gradient reductions, weight gathers, or the traffic of its fused partner overlap
   // it (1 = none).
   Sourced<double> gradient_overlap_slowdown;
-  // Factor on a pass with sharded weights (ZeRO 2 and 3) while the next units are gathered and the last
-  // reduced.
+  // 1 and the share of the time of gathers and reductions of units (ZeRO 2 and 3) that the pass beside them
+  // loses.
   Sourced<double> sharded_overlap_slowdown;
   // Variation of compute time between GPUs of one kind: standard deviation over the mean. Absent: none.
   std::optional<Sourced<double>> gpu_variability = {};

@@ -113,7 +113,7 @@ struct SoftwareRules {
   // ZeRO 2 and 3 under a pipeline: unsharded gradients are reduced after a stage's last backward without
   // overlap. Weights that stay gathered do so for all its micro-batches.
   bool reduces_behind_backward = false;
-  // Slowdown of a pass by overlapped sharded traffic, in place of the profile's value.
+  // 1 and the share of overlapped sharded traffic that passes lose, in place of the profile's value.
   std::optional<double> sharded_overlap_slowdown = {};
   // Fraction of the expert exchanges that a neighbouring pass hides; absent: as in fused pairs.
   std::optional<double> expert_overlap = {};

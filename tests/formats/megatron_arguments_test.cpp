@@ -217,6 +217,13 @@ TEST(MegatronScript, WarnsOfOptionsThatMayHideBehindAValue) {
   EXPECT_NE(render(said.items()[0]).find("warning: $MORE may hold any option"), std::string::npos);
 }
 
+// Each line doubles the text four times over.
+TEST(MegatronScript, DoesNotGrowBeyondMeasure) {
+  std::string script = "A=--bf16\n";
+  for (int i = 0; i < 60; ++i) script += "A=\"$A $A $A $A\"\n";
+  EXPECT_EQ(value(read(script + "pretrain_gpt.py --num-layers 4 --bf16 $A\n"), "num_layers"), "4");
+}
+
 // Nothing is run, so nobody knows which way it goes.
 TEST(MegatronScript, DoesNotKnowWhatABranchSets) {
   const std::string launch = "torchrun pretrain_gpt.py --lr $ARGS --tp $TP\n";

@@ -338,6 +338,7 @@ TEST(MegatronOptions, OfAnAgeNameTheSoftwareOfThatAge) {
             "megatron-core");
   EXPECT_EQ(software("--use-torch-fsdp2"), "fsdp2");
   EXPECT_EQ(software("--DDP-impl local"), "megatron-lm-2021");
+  EXPECT_EQ(software("--override-lr-scheduler"), "megatron-lm-2021");
   EXPECT_EQ(software("--DDP-impl local --sequence-parallel"), "megatron-lm-2021");
   EXPECT_EQ(software("--use-legacy-models --swiglu"), "megatron-lm-2021");
   EXPECT_EQ(software("--deepspeed --zero-stage 1 --DDP-impl local"), "megatron-deepspeed-2021");
