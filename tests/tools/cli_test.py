@@ -771,14 +771,6 @@ class Answers(Case):
                              ("1 ms,1 ms,1 ms,1 ms,1 ms,2 ms", "forward 1 ms, forward 1 ms, forward 1 ms, 2 more\n")):
             self.assertIn("\nfastest: " + said, stagecraft("compare", PIPELINE, "--vary", "model.forward=" + values).stdout)
 
-    def test_a_path_that_varies_without_an_effect_is_said(self):
-        vary = ["--vary", "parallelism.context_exchange=p2p,all-gather", "--vary", "schedule=1f1b,gpipe"]
-        for form in ("text", "markdown"):
-            self.assertIn("parallelism.context_exchange: had no effect: ", stagecraft("compare", PIPELINE, *vary, "--format", form).stdout)
-        # Of some variants it may be so: that is why they are compared.
-        some = ["--vary", "parallelism.virtual_stages=1,2", "--vary", "schedule.micro_batch_group=4,8", "--set", "schedule.name=interleaved-1f1b"]
-        self.assertNotIn("had no effect", stagecraft("compare", PIPELINE, *some).stdout)
-
     def test_one_variant_is_a_table_of_one_row(self):
         ran = stagecraft("compare", PIPELINE, "--vary", "schedule=zb-h1")
         self.assertEqual((DONE, ""), (ran.returncode, ran.stderr))

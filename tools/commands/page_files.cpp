@@ -134,8 +134,7 @@ void write_page(const Arguments& arguments, const Comparison& comparison) {
   }
   if (page.runs.empty())
     throw UsageError("no variant can run: there is nothing for a page", "their reasons are above");
-  page.words = idle_paths(comparison);
-  for (std::string& sentence : best_of(comparison)) page.words.push_back(std::move(sentence));
+  page.words = best_of(comparison);
   const std::vector<std::string> reasons = reasons_of(comparison);
   for (std::size_t i = 0; i < reasons.size(); ++i)
     if (!comparison.outcomes[i].missed.empty()) page.words.push_back(reasons[i]);

@@ -74,22 +74,6 @@ std::string explanation(const Report& first, const Report& here, const std::stri
 
 }  // namespace
 
-std::vector<std::string> idle_paths(const Comparison& comparison) {
-  std::vector<std::string> lines;
-  for (const std::string& path : comparison.paths) {
-    std::vector<std::string> said;
-    std::size_t ran = 0;
-    for (const Outcome& outcome : comparison.outcomes) {
-      if (!outcome.report) continue;
-      ++ran;
-      for (const Diagnostic& warning : outcome.scenario->warnings)
-        if (warning.path == path && warning.code == "no-effect") said.push_back(one_line(warning));
-    }
-    if (ran > 0 && said.size() == ran) lines.push_back(said.front());
-  }
-  return lines;
-}
-
 std::vector<std::string> explanations(const Comparison& comparison) {
   const std::optional<Report>& first = comparison.outcomes.front().report;
   if (!first) return {};

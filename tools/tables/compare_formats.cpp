@@ -112,8 +112,8 @@ std::string render_text(const Comparison& comparison) {
   const VariantCells cells = cells_of(comparison);
   TextTable table(cells.aligns);
   for (const std::vector<std::string>& row : cells.rows) table.row(row);
-  return table.str() + lines(cannot_run(comparison)) + lines(idle_paths(comparison)) +
-         lines(best_of(comparison)) + lines(explanations(comparison));
+  return table.str() + lines(cannot_run(comparison)) + lines(best_of(comparison)) +
+         lines(explanations(comparison));
 }
 
 std::string render_markdown(const Comparison& comparison) {
@@ -122,8 +122,7 @@ std::string render_markdown(const Comparison& comparison) {
   for (const Align align : cells.aligns) out += align == Align::kRight ? " ---: |" : " --- |";
   out += "\n";
   for (std::size_t i = 1; i < cells.rows.size(); ++i) out += markdown_row(cells.rows[i]);
-  for (const auto& texts :
-       {cannot_run(comparison), idle_paths(comparison), best_of(comparison), explanations(comparison)}) {
+  for (const auto& texts : {cannot_run(comparison), best_of(comparison), explanations(comparison)}) {
     if (!texts.empty()) out += "\n";
     for (const std::string& text : texts) out += "- " + text + "\n";
   }

@@ -53,8 +53,6 @@ struct VariantCells {
 // memory. Where the variants run on different numbers of GPUs also these numbers, and the most throughput per
 // GPU.
 [[nodiscard]] std::vector<std::string> best_of(const Comparison& comparison);
-// Of each path that varies without an effect on any variant that runs: why.
-[[nodiscard]] std::vector<std::string> idle_paths(const Comparison& comparison);
 // For each variant why it cannot run, or its missed assertions; empty where neither.
 [[nodiscard]] std::vector<std::string> reasons_of(const Comparison& comparison);
 
