@@ -210,7 +210,8 @@ void warn_of_waiting_all_reduce(MegatronReader& reader, const MegatronJob& job) 
 
 // Operations that Megatron-LM fuses unless it is told not to.
 void add_unfused(MegatronReader& reader, bool swiglu, bool rope, Entries& entries) {
-  FragmentEntry list{.key = "unfused", .value = {.kind = YamlNode::Kind::kSequence}};
+  FragmentEntry list{.key = "unfused"};
+  list.value.kind = YamlNode::Kind::kSequence;
   const auto add = [&](const char* word, const char* flag, bool used) {
     if (reader.given(flag) == nullptr || reader.flag(flag) || !used) return;
     list.value.items.push_back(fragment_text(word, reader.source(flag).where));

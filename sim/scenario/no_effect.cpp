@@ -605,8 +605,8 @@ void listen_to_nics(Listener& listener, const Scenario& scenario) {
   const ClusterSpec& cluster = *scenario.cluster;
   const NodeSpec& node = cluster.groups.front().node;
   if (cluster.server_count() <= node.nvlink_domain) return;
-  const auto share = [&](const NodeSpec& node) {
-    return cluster.fabric.nics_of(node) * cluster.fabric.nic_rate_of(node) / node.gpus;
+  const auto share = [&](const NodeSpec& of) {
+    return cluster.fabric.nics_of(of) * cluster.fabric.nic_rate_of(of) / of.gpus;
   };
   const auto binds = [&](const NodeGroup& group) { return share(group.node) > group.node.pcie; };
   if (!std::ranges::all_of(cluster.groups, binds)) return;

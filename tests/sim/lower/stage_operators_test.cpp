@@ -121,7 +121,7 @@ TEST(StageOperators, AddUpToThePriceOfTheirStage) {
           Duration forward{}, again{}, input{}, weight{};
           for (const CountedOps& piece :
                stage_operators(std::get<TransformerSpec>(scenario.model), request, plan.stages[s])) {
-            const StagePrice one = price_operators(piece.ops, network, shard_of(request), groups);
+            const StagePrice one = price_operators(piece.ops, network, request.shard, groups);
             forward += one.forward.total() * piece.times;
             again += one.recompute.total() * piece.times;
             input += one.input_gradient.total() * piece.times;

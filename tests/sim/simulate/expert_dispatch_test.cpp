@@ -184,7 +184,7 @@ TEST(NodeAwareDispatch, OfDeepSeekV3IsThatOfAPencil) {
       if (op.name == "expert dispatch") return layer_collective_cost(network, groups, op);
     return CollectiveCost{};
   };
-  Shard shard = shard_of(request_of(scenario, plan, false));
+  Shard shard = request_of(scenario, plan, false).shard;
   ASSERT_TRUE(shard.sends_by_node() && shard.sends_fp8());
   const double rate = 50e9 * scenario.cluster->fabric.collective_efficiency;
   const double bytes = 4096 * 3.6290109244257005 * 7464 * 7 / 8;
