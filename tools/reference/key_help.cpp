@@ -283,7 +283,7 @@ constexpr KeyHelp kScenarioHelp[] = {
             "the best that software and profile have"},
     KeyHelp{"options.software", "a preset of scenarios/software/", "the profile's"},
     KeyHelp{"options.bucket_parameters", "parameters of one gradient bucket",
-            "the larger of 40 million and 1 million times the replicas"},
+            "the larger of 40 million and 1 million times `data` and `context`"},
     KeyHelp{"options.reshard_after_forward", "of ZeRO 3: weights are gathered again for the backward",
             "`true`; `false` of fsdp2 under a pipeline"},
     KeyHelp{"options.expert_dispatcher",
