@@ -24,8 +24,8 @@ struct MemoryVariant {
 };
 // Changes that can help a transformer: more recompute, the next ZeRO stages, states over more replicas, weights
 // gathered again, half the micro-batch, weights in fp8, twice the tensor or pipeline degree with the GPUs kept,
-// sequence parallelism, experts on more ranks, optimizer or activations in host memory, less offload. Whether a variant is feasible is not asked here.
-// None for abstract stages.
+// sequence parallelism, experts on more ranks, optimizer or activations in host memory, less offload. Whether a
+// variant is feasible is not asked here. None for abstract stages.
 [[nodiscard]] std::vector<MemoryVariant> memory_variants(const Scenario& scenario);
 
 // A profile's software may be another one for other layouts: a change of one key, as in --set, keeps this one.
