@@ -108,6 +108,7 @@ GoodputSetup setup_of(GoodputJob& job, const FailureSpec& spec, bool describe) {
                                               .pipelines = job.pipelines,
                                               .costs = job.costs,
                                               .simulation = job.simulation,
+                                              .planner = job.planner,
                                               .describe = describe},
                                              diagnostics);
   throw_located(job.scenario, diagnostics);

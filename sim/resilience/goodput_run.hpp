@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 
 #include "base/diagnostic.hpp"
@@ -27,6 +28,7 @@ struct GoodputJob {
   DegradedShapes shapes;
   PipelineTimes pipelines;
   JobCosts costs;
+  std::unique_ptr<SharedPlanner> planner = {};  // once it was needed; refers to the pipelines
 
   explicit GoodputJob(const Scenario& job)
       : scenario(job),

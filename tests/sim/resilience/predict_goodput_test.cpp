@@ -820,6 +820,22 @@ Scenario two_kinds(const std::string& policy) {
       "  repeats: 4\n");
 }
 
+// Two stages do not fit. Oobleck has pipelines of its own: one of two nodes is no plan.
+TEST(PredictGoodput, OobleckNeedsNodesThatHoldTheModelWhateverTheScenariosOwn) {
+  const GoodputReport report = predict_goodput(
+      scenario_of("stagecraft: 1\n"
+                  "model: gpt3-175b\n"
+                  "cluster: {node: dgx-a100-80gb, nodes: 16}\n"
+                  "parallelism: {tensor: 8, pipeline: 2}\n"
+                  "training: {global_batch_size: 16, micro_batch_size: 1, sequence_length: 2048, "
+                  "recompute: full}\n"
+                  "failures: {process: {kind: exponential, rate_per_node_day: 0}, policy: oobleck, "
+                  "horizon: 1 days, repeats: 1}\n"),
+      {.plan = true});
+  EXPECT_THAT(report.notes, testing::Contains(testing::HasSubstr("does not fit")));
+  EXPECT_THAT(report.plan, testing::ContainsRegex("the model needs [3-8] nodes"));
+}
+
 TEST(PredictGoodput, OobleckPlansForEachKindOfNode) {
   const GoodputReport report = predict_goodput(two_kinds("{name: oobleck, max_failures: 1}"), {.plan = true});
   EXPECT_GT(report.fraction_of_ideal.mean, 0.5);
