@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -53,6 +54,7 @@ struct GoodputRunRequest {
   std::uint64_t seed = 1;
   int repeats = 1, threads = 1;
   bool timeline = false, describe = false;
+  std::function<void()> after_each = {};  // after each repeat but those of pilots, from any thread
 };
 
 // throws ScenarioError where the policy or the checkpoints cannot be as `spec` asks.

@@ -104,6 +104,21 @@ TEST(PredictGoodput, GivesTheSameBitsOnAnyNumberOfThreads) {
             predict_goodput(scenario, {.seed = 7, .threads = 8}));
 }
 
+TEST(PredictGoodput, TellsHowManyRepeatsAreDone) {
+  for (const bool inputs : {false, true}) {
+    std::size_t calls = 0, last = 0, total = 0;
+    (void)predict_goodput(
+        with(failing(0.1)),
+        {.threads = 4, .inputs = inputs, .progress = [&](std::size_t done, std::size_t all) {
+           EXPECT_EQ(done, ++calls);
+           last = done;
+           total = all;
+         }});
+    EXPECT_EQ(last, total);
+    EXPECT_GE(total, inputs ? 60u : 20u) << "20, and 16 of each change of an input";
+  }
+}
+
 TEST(PredictGoodput, ChangesWithTheSeed) {
   const Scenario scenario = with(failing(2));
   EXPECT_NE(predict_goodput(scenario, {.seed = 7}).samples_per_s,
