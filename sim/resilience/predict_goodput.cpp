@@ -302,6 +302,16 @@ std::vector<std::string> doubts(GoodputJob& job, const FailureSpec& spec, const 
   return notes;
 }
 
+// Does somebody bring a new node for each one lost?
+bool replaces_nodes(const FailureSpec& spec) {
+  const PolicyKind kind = spec.policy.kind;
+  const bool restarts = kind == PolicyKind::kCheckpointRestart || kind == PolicyKind::kNone;
+  return restarts && spec.policy.lost == LostNode::kReplaced &&
+         std::ranges::any_of(spec.processes, [&](const FailureProcess& process) {
+           return node_losses(spec, process).share > 0;
+         });
+}
+
 GoodputReport report_of(GoodputJob& job, const FailureSpec& spec, const GoodputRun& ran,
                         const GoodputOptions& options) {
   GoodputReport report;
@@ -313,6 +323,7 @@ GoodputReport report_of(GoodputJob& job, const FailureSpec& spec, const GoodputR
   report.gpus = job.plan().gpus();
   report.nodes = ran.setup.nodes;
   report.spares = ran.setup.spares;
+  report.replaces = replaces_nodes(spec);
   report.horizon = spec.horizon;
   report.repeats = spec.repeats;
   report.seed = options.seed;
