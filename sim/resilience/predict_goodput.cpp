@@ -196,10 +196,11 @@ std::string source_of(const Scenario& scenario, const std::string& path) {
     if (is_meant(known)) return given_at(where);
   for (const AssumedInput& input : scenario.assumed) {
     if (!is_meant(input.path)) continue;
-    std::string text = "assumed: " + input.source;
-    if (!input.low.empty() || !input.high.empty())
-      text += fmt::format("; published: {} to {}", input.low, input.high);
-    return text;
+    const std::string range = input.low.empty()    ? "up to " + input.high
+                              : input.high.empty() ? "from " + input.low
+                                                   : input.low + " to " + input.high;
+    const bool known = !input.low.empty() || !input.high.empty();
+    return "assumed: " + input.source + (known ? "; published: " + range : "");
   }
   return "derived";
 }

@@ -1082,6 +1082,14 @@ TEST(PredictGoodput, VariesThePolicysOwnInputs) {
   elastic.policy.degraded = seconds(420);
   elastic.policy.rejoin = seconds(100);
   EXPECT_THAT(names(elastic), testing::IsSupersetOf({"failures.policy.stall", "failures.policy.rejoin"}));
+  FailureSpec background = failing(0.5);
+  background.checkpoint = {.mode = CheckpointMode::kAsync,
+                           .bytes = Bytes(40'000'000'000),
+                           .storage_write = Bandwidth(1e9),
+                           .snapshot = Bandwidth(1e9),
+                           .slowdown = 1.5};
+  EXPECT_THAT(names(background),
+              testing::IsSupersetOf({"failures.checkpoint.snapshot", "failures.checkpoint.slowdown"}));
   FailureSpec varuna = losing_nodes(PolicyKind::kVaruna);
   varuna.policy.checkpoint_every = 10;
   EXPECT_THAT(names(varuna),
