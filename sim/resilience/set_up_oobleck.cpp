@@ -95,8 +95,8 @@ std::optional<Scenario> one_pipeline(const SetupRequest& request, int nodes) {
   return scenario;
 }
 
-// n0: the least nodes whose memory holds a pipeline; 1 where none do, as if they did. Abstract stages and cards
-// of unknown size fit anywhere.
+// n0: the least nodes whose memory holds a pipeline; 1 where none do, as if they did. Abstract stages and
+// cards of unknown size fit anywhere.
 int least_nodes_of(const SetupRequest& request) {
   if (!request.scenario.cluster || request.simulation.report.memory.capacity == Bytes(0)) return 1;
   for (int nodes = 1; nodes < request.shapes.nodes(); ++nodes) {
