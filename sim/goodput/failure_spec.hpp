@@ -219,7 +219,7 @@ struct CheckpointSpec {
   Bandwidth node_read{};
   Bandwidth storage_write{};  // bandwidth of persistent storage for all nodes together; 0: no limit
   Bandwidth storage_read{};
-  Bandwidth snapshot{};  // async, in-memory: from a GPU to its host
+  Bandwidth snapshot{};  // async, in-memory: from a GPU to its host; 0: its PCIe
   double slowdown = 1;   // slowdown of training while a persist runs, φ >= 1
   int copies = 2;        // in-memory: hosts that hold a shard, m
 

@@ -23,6 +23,7 @@ std::vector<Repeat> all_repeats(const HistoryFactory& histories, const AccountOf
     History history = histories(static_cast<int>(i));
     Account account = account_of(history, i == 0);  // the first repeat has the timeline
     repeats[i] = {.account = std::move(account), .causes = std::move(history.causes)};
+    if (options.after_each) options.after_each();
   });
   return repeats;
 }

@@ -48,8 +48,9 @@ struct GoodputResult {
 };
 
 struct RepeatOptions {
-  int repeats = 1;  // >= 1
-  int threads = 1;  // >= 1
+  int repeats = 1;                        // >= 1
+  int threads = 1;                        // >= 1
+  std::function<void()> after_each = {};  // called once a repeat is done, from any thread
 };
 
 // Called once a repeat, from any thread.

@@ -100,6 +100,7 @@ struct GoodputReport {
   std::string policy;                                       // "checkpoint-restart"
   std::string rules;                                        // "corrected", "published"
   int gpus = 0, nodes = 0, spares = 0;
+  bool replaces = false;  // each node that it loses, at once and without end
   Duration horizon{};
   int repeats = 0;
   std::uint64_t seed = 0;

@@ -124,9 +124,13 @@ std::string checkpoint_of(const GoodputReport& report) {
     text += fmt::format(" ({})", counted_thousands(checkpoint.steps, "step"));
   std::string out = headed_line("checkpoint", text);
   text = fmt::format("blocks {}", span_of(checkpoint.block));
-  if (checkpoint.persist > Duration::zero())
+  if (checkpoint.persist > Duration::zero()) {
     text += fmt::format(", in the background {}", span_of(checkpoint.persist));
-  return out + headed_line("", text + fmt::format(", loads in {}", span_of(checkpoint.load)));
+    const double between = to_seconds(checkpoint.interval + checkpoint.block);
+    const double share = between > 0 ? std::min(1.0, to_seconds(checkpoint.persist) / between) : 0;
+    if (!never && share >= 0.01) text += fmt::format(" ({} of the time)", percent(share, 0));
+  }
+  return out + wrapped_lines("", text + fmt::format(", loads in {}", span_of(checkpoint.load)));
 }
 
 std::string advice_of(const GoodputReport& report) {

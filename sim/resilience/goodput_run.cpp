@@ -108,6 +108,7 @@ GoodputSetup setup_of(GoodputJob& job, const FailureSpec& spec, bool describe) {
                                               .pipelines = job.pipelines,
                                               .costs = job.costs,
                                               .simulation = job.simulation,
+                                              .planner = job.planner,
                                               .describe = describe},
                                              diagnostics);
   throw_located(job.scenario, diagnostics);
@@ -154,7 +155,8 @@ GoodputResult repeated(GoodputJob& job, const FailureSpec& spec, const GoodputRu
     price_slow_traffic(history, job.shapes);
     return history;
   };
-  const RepeatOptions options{.repeats = request.repeats, .threads = request.threads};
+  const RepeatOptions options{
+      .repeats = request.repeats, .threads = request.threads, .after_each = request.after_each};
   if (ran.setup.replay) return run_repeats(spec.horizon, histories, ran.setup.replay, options);
   const JobSpec job_spec{.horizon = spec.horizon,
                          .ideal = ran.setup.ideal,
@@ -192,6 +194,7 @@ GoodputRun run_goodput(GoodputJob& job, const FailureSpec& spec, const GoodputRu
     GoodputRunRequest pilot = request;
     pilot.repeats = std::min(request.repeats, kPilotRepeats);
     pilot.timeline = false;
+    pilot.after_each = {};
     for (int i = 0; i < kPilots; ++i)
       make_checkpoints(job, checkpoint, losses_per_second(repeated(job, spec, ran, pilot), by_formula), ran);
   }

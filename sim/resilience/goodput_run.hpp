@@ -5,6 +5,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 
 #include "base/diagnostic.hpp"
@@ -27,6 +29,7 @@ struct GoodputJob {
   DegradedShapes shapes;
   PipelineTimes pipelines;
   JobCosts costs;
+  std::unique_ptr<SharedPlanner> planner = {};  // once it was needed; refers to the pipelines
 
   explicit GoodputJob(const Scenario& job)
       : scenario(job),
@@ -51,6 +54,7 @@ struct GoodputRunRequest {
   std::uint64_t seed = 1;
   int repeats = 1, threads = 1;
   bool timeline = false, describe = false;
+  std::function<void()> after_each = {};  // after each repeat but those of pilots, from any thread
 };
 
 // throws ScenarioError where the policy or the checkpoints cannot be as `spec` asks.

@@ -32,6 +32,8 @@ struct SetupRequest {
   const PipelineTimes& pipelines;
   const JobCosts& costs;
   const Simulation& simulation;
+  // Oobleck's, of the job: made by its first setup, kept for those with other failures. Policies refer to it.
+  std::unique_ptr<SharedPlanner>& planner;
   bool describe = false;  // --plan
 };
 
@@ -42,7 +44,6 @@ struct GoodputSetup {
   int spares = 0;  // among them
   bool checkpoints = true;
   std::optional<std::int64_t> checkpoint_every = {};  // steps, in place of a missing interval
-  std::unique_ptr<SharedPlanner> planner = {};  // Oobleck's; the policies refer to it, and it to the request
   AccountOf replay = {};         // replaces the policy: a published evaluation with a table of throughputs
   std::string description = {};  // the plan as text, when requested
   std::vector<std::string> notes = {};

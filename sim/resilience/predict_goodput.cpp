@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <variant>
@@ -195,20 +196,51 @@ std::string source_of(const Scenario& scenario, const std::string& path) {
     if (is_meant(known)) return given_at(where);
   for (const AssumedInput& input : scenario.assumed) {
     if (!is_meant(input.path)) continue;
-    std::string text = "assumed: " + input.source;
-    if (!input.low.empty() || !input.high.empty())
-      text += fmt::format("; published: {} to {}", input.low, input.high);
-    return text;
+    const std::string range = input.low.empty()    ? "up to " + input.high
+                              : input.high.empty() ? "from " + input.low
+                                                   : input.low + " to " + input.high;
+    const bool known = !input.low.empty() || !input.high.empty();
+    return "assumed: " + input.source + (known ? "; published: " + range : "");
   }
   return "derived";
 }
 
-void fill_inputs(GoodputJob& job, const FailureSpec& spec, const GoodputOptions& options,
+constexpr int kFewRepeats = 16;  // a comparison on the same failures needs no more
+
+// Counts repeats for whoever watches.
+class RepeatCount {
+ public:
+  RepeatCount(const GoodputOptions& options, const FailureSpec& spec)
+      : options_(options), all_(static_cast<std::size_t>(spec.repeats)) {
+    if (!options.inputs) return;
+    const std::size_t runs =
+        1 + 2 * static_cast<std::size_t>(std::ranges::count_if(
+                    varied_inputs(), [&](const VariedInput& input) { return !input.value(spec).empty(); }));
+    all_ += runs * static_cast<std::size_t>(std::min(spec.repeats, kFewRepeats));
+  }
+
+  [[nodiscard]] std::function<void()> after_each() {
+    if (!options_.progress) return {};
+    return [this] {
+      const std::scoped_lock lock(mutex_);
+      ++done_;
+      options_.progress(done_, std::max(done_, all_));
+    };
+  }
+
+ private:
+  const GoodputOptions& options_;
+  std::mutex mutex_;
+  std::size_t all_, done_ = 0;
+};
+
+void fill_inputs(GoodputJob& job, const FailureSpec& spec, const GoodputRunRequest& whole,
                  GoodputReport& report) {
-  constexpr int kFewRepeats = 16;  // a comparison on the same failures needs no more
   constexpr double kMatters = 2e-4;
-  const GoodputRunRequest request{
-      .seed = options.seed, .repeats = std::min(spec.repeats, kFewRepeats), .threads = options.threads};
+  const GoodputRunRequest request{.seed = whole.seed,
+                                  .repeats = std::min(spec.repeats, kFewRepeats),
+                                  .threads = whole.threads,
+                                  .after_each = whole.after_each};
   // A default pool follows what it is for, as with --vary, and is itself an input.
   FailureSpec pooled = spec;
   pooled.policy.spares = report.spares;
@@ -271,6 +303,16 @@ std::vector<std::string> doubts(GoodputJob& job, const FailureSpec& spec, const 
   return notes;
 }
 
+// Does somebody bring a new node for each one lost?
+bool replaces_nodes(const FailureSpec& spec) {
+  const PolicyKind kind = spec.policy.kind;
+  const bool restarts = kind == PolicyKind::kCheckpointRestart || kind == PolicyKind::kNone;
+  return restarts && spec.policy.lost == LostNode::kReplaced &&
+         std::ranges::any_of(spec.processes, [&](const FailureProcess& process) {
+           return node_losses(spec, process).share > 0;
+         });
+}
+
 GoodputReport report_of(GoodputJob& job, const FailureSpec& spec, const GoodputRun& ran,
                         const GoodputOptions& options) {
   GoodputReport report;
@@ -282,6 +324,7 @@ GoodputReport report_of(GoodputJob& job, const FailureSpec& spec, const GoodputR
   report.gpus = job.plan().gpus();
   report.nodes = ran.setup.nodes;
   report.spares = ran.setup.spares;
+  report.replaces = replaces_nodes(spec);
   report.horizon = spec.horizon;
   report.repeats = spec.repeats;
   report.seed = options.seed;
@@ -332,14 +375,16 @@ GoodputReport predict_goodput(const Scenario& scenario, const GoodputOptions& op
   refuse_what_one_iteration_has(scenario);
   const FailureSpec& spec = *scenario.failures;
   GoodputJob job(scenario);
-  const GoodputRun ran = run_goodput(job, spec,
-                                     {.seed = options.seed,
-                                      .repeats = spec.repeats,
-                                      .threads = options.threads,
-                                      .timeline = options.timeline,
-                                      .describe = options.plan});
+  RepeatCount count(options, spec);
+  const GoodputRunRequest request{.seed = options.seed,
+                                  .repeats = spec.repeats,
+                                  .threads = options.threads,
+                                  .timeline = options.timeline,
+                                  .describe = options.plan,
+                                  .after_each = count.after_each()};
+  const GoodputRun ran = run_goodput(job, spec, request);
   GoodputReport report = report_of(job, spec, ran, options);
-  if (options.inputs) fill_inputs(job, spec, options, report);
+  if (options.inputs) fill_inputs(job, spec, request, report);
   for (const Diagnostic& warning : scenario.warnings) report.notes.push_back(one_line(warning));
   return report;
 }

@@ -9,7 +9,9 @@
 //           cannot do.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 
 #include "sim/report/goodput_report.hpp"
 #include "sim/scenario/scenario.hpp"
@@ -22,6 +24,8 @@ struct GoodputOptions {
   bool inputs = false;    // try each dominating input at half and twice its value: more runs
   bool timeline = false;  // the diary of the first repeat
   bool plan = false;      // Oobleck's templates, and the effect of each failure
+  // Called after each repeat with those done, of all, from any thread and one at a time.
+  std::function<void(std::size_t done, std::size_t all)> progress = {};
 };
 
 [[nodiscard]] GoodputReport predict_goodput(const Scenario& scenario, const GoodputOptions& options = {});

@@ -95,18 +95,18 @@ std::optional<Scenario> one_pipeline(const SetupRequest& request, int nodes) {
   return scenario;
 }
 
-// n0: the least nodes whose memory holds a pipeline. Abstract stages and cards of unknown size fit anywhere.
+// n0: the least nodes whose memory holds a pipeline; 1 where none do, as if they did. Abstract stages and
+// cards of unknown size fit anywhere.
 int least_nodes_of(const SetupRequest& request) {
-  if (!request.scenario.cluster || !request.shapes.fits()) return 1;
-  if (request.simulation.report.memory.capacity == Bytes(0)) return 1;
+  if (!request.scenario.cluster || request.simulation.report.memory.capacity == Bytes(0)) return 1;
   for (int nodes = 1; nodes < request.shapes.nodes(); ++nodes) {
     const std::optional<Scenario> scenario = one_pipeline(request, nodes);
-    if (!scenario) return nodes;
+    if (!scenario) return request.shapes.fits() ? nodes : 1;
     Diagnostics refusals;
     if (!prepare(*scenario, refusals)) continue;
     if (memory_of(*scenario).verdict() != Verdict::kOutOfMemory) return nodes;
   }
-  return request.shapes.nodes();
+  return request.shapes.fits() ? request.shapes.nodes() : 1;
 }
 
 // Templates priced by the simulator in place of the equations.
@@ -196,41 +196,52 @@ std::vector<std::string> notes_on_experts(const SetupRequest& request) {
                   holders, of_pipeline)};
 }
 
-// Reports errors unchanged, but with a place; warnings become notes.
-bool is_possible(const OobleckSpec& spec, Diagnostics& diagnostics, std::vector<std::string>& notes) {
+// Reports errors unchanged, but with a place.
+bool is_possible(const OobleckSpec& spec, Diagnostics& diagnostics) {
   bool possible = true;
   for (Diagnostic found : check_oobleck(spec)) {
-    if (found.severity == Severity::kError) {
-      possible = false;
-      if (found.path.empty()) found.path = "failures.policy.max_failures";
-      diagnostics.add(std::move(found));
-    } else {
-      notes.push_back(found.message);
-    }
+    if (found.severity != Severity::kError) continue;
+    possible = false;
+    if (found.path.empty()) found.path = "failures.policy.max_failures";
+    diagnostics.add(std::move(found));
   }
   return possible;
+}
+
+// nullptr with diagnostics where the job has no plan.
+std::unique_ptr<SharedPlanner> planner_of(const SetupRequest& request, Diagnostics& diagnostics) {
+  std::optional<OobleckSpec> spec = oobleck_spec(request, diagnostics);
+  if (!spec || !is_possible(*spec, diagnostics)) return nullptr;
+  spec->tail = [tails = Tails(request, *spec).all()](int pipelines) {
+    return tails.at(static_cast<std::size_t>(pipelines));
+  };
+  return std::make_unique<SharedPlanner>(*std::move(spec));
+}
+
+std::vector<std::string> notes_of(const SetupRequest& request) {
+  std::vector<std::string> notes = notes_on_experts(request);
+  const auto found =
+      request.planner->ask([](OobleckPlanner& planner) { return check_oobleck(planner.spec()); });
+  for (const Diagnostic& warning : found) notes.push_back(warning.message);
+  return notes;
 }
 
 }  // namespace
 
 std::optional<GoodputSetup> set_up_oobleck(const SetupRequest& request, Diagnostics& diagnostics) {
   const PolicySpec& policy = request.spec.policy;
-  std::optional<OobleckSpec> spec = oobleck_spec(request, diagnostics);
-  if (!spec) return std::nullopt;
-  GoodputSetup setup{.nodes = request.shapes.nodes(), .notes = notes_on_experts(request)};
-  if (!is_possible(*spec, diagnostics, setup.notes)) return std::nullopt;
-  spec->tail = [tails = Tails(request, *spec).all()](int pipelines) {
-    return tails.at(static_cast<std::size_t>(pipelines));
-  };
-  setup.planner = std::make_unique<SharedPlanner>(*std::move(spec));
+  if (!request.planner) request.planner = planner_of(request, diagnostics);
+  if (!request.planner) return std::nullopt;
+  SharedPlanner& shared = *request.planner;
+  GoodputSetup setup{.nodes = request.shapes.nodes(), .notes = notes_of(request)};
   const bool whole = policy.reconfigure.has_value();
   const Duration reconfigure = reconfigure_time(request);
   if (request.describe)
-    setup.description = setup.planner->ask([&](OobleckPlanner& planner) {
+    setup.description = shared.ask([&](OobleckPlanner& planner) {
       return render_plan(plan_oobleck(planner, {.time = reconfigure, .copy_included = whole}));
     });
   setup.ideal = full_step(request);
-  const Duration least = setup.planner->ask([](OobleckPlanner& planner) { return planner.least_step(); });
+  const Duration least = shared.ask([](OobleckPlanner& planner) { return planner.least_step(); });
   setup.ideal.duration = std::min(setup.ideal.duration, least);
   // Each lost node returns: two changes per failure.
   const double changes = 2 * failures_per_second(request.spec, setup.nodes);
@@ -240,9 +251,7 @@ std::optional<GoodputSetup> set_up_oobleck(const SetupRequest& request, Diagnost
                               .recompose = policy.recompose_on_join,
                               .between_changes = mean_time_between(changes),
                               .least_step = setup.ideal.duration};
-  setup.policy = [planner = setup.planner.get(), job] {
-    return std::make_unique<OobleckPolicy>(*planner, job);
-  };
+  setup.policy = [&shared, job] { return std::make_unique<OobleckPolicy>(shared, job); };
   return setup;
 }
 

@@ -209,6 +209,15 @@ constexpr VariedInput write_rate(const char* path) {
   return {path, write_rate_words<rate>, scale_write_rate<rate>};
 }
 
+// What it is above 1.
+std::string persist_slowdown_words(const FailureSpec& spec) {
+  return spec.checkpoint.slowdown > 1 ? fmt::format("{:g}", spec.checkpoint.slowdown) : "";
+}
+
+void scale_persist_slowdown(FailureSpec& spec, double factor) {
+  spec.checkpoint.slowdown = 1 + (spec.checkpoint.slowdown - 1) * factor;
+}
+
 std::string block_words(const FailureSpec& spec) {
   return spec.checkpoint.block ? human(*spec.checkpoint.block) : "";
 }
@@ -301,6 +310,8 @@ constexpr VariedInput kInputs[] = {
     {"failures.checkpoint.block", block_words, scale_block},
     write_rate<&CheckpointSpec::node_write>("failures.checkpoint.node_write"),
     write_rate<&CheckpointSpec::storage_write>("failures.checkpoint.storage_write"),
+    write_rate<&CheckpointSpec::snapshot>("failures.checkpoint.snapshot"),
+    {"failures.checkpoint.slowdown", persist_slowdown_words, scale_persist_slowdown},
 };
 
 }  // namespace

@@ -385,9 +385,10 @@ CheckpointSpec load_checkpoint(YamlMap& failures, FailureDefaults& defaults, con
   spec.node_read = in.bandwidth("node_read");
   spec.storage_write = storage_rate(in, "node_write", "storage_write", cluster);
   spec.storage_read = storage_rate(in, "node_read", "storage_read", cluster);
-  if (not_for_sync("snapshot")) spec.snapshot = map.bandwidth("snapshot", Bandwidth(0));
-  if (not_for_sync("slowdown")) spec.slowdown = in.number("slowdown", {.min = 1, .max = kMaxFactor});
   const bool in_memory = spec.mode == CheckpointMode::kInMemory;
+  if (not_for_sync("snapshot"))
+    spec.snapshot = in_memory ? map.bandwidth("snapshot", Bandwidth(0)) : in.bandwidth("snapshot");
+  if (not_for_sync("slowdown")) spec.slowdown = in.number("slowdown", {.min = 1, .max = kMaxFactor});
   if (in_memory)
     spec.copies = static_cast<int>(in.integer("copies", {.min = 2, .max = kMaxPolicyNodes}));
   else if (map.has("copies"))

@@ -989,6 +989,16 @@ class Answers(Case):
         for text in (one, two):
             self.assertIn("\nshare of the throughput without failures\n", text)
 
+    def test_a_table_of_policies_says_who_gets_new_nodes(self):
+        self.write("job.yaml", FAILING)
+        def table(*policies):
+            ran = stagecraft("goodput", "job.yaml", "--vary", "failures.policy=" + ",".join(policies), cwd=self.folder)
+            return " ".join(ran.stdout.split())
+        self.assertIn("for each that is lost, under checkpoint-restart; only what is repaired, beside spares, under oobleck. {name: "
+                      "checkpoint-restart, lost: waited-for}", table("checkpoint-restart", "oobleck"))
+        self.assertNotIn("nodes: ", table("{name: checkpoint-restart, lost: waited-for}", "oobleck"))
+        self.assertNotIn("nodes: ", table("checkpoint-restart", "none"))
+
     # Rows and lines by the keys that tell policies of one name apart; of files called alike, by the file.
     def test_policies_of_one_name_are_told_apart(self):
         self.write("job.yaml", FAILING)

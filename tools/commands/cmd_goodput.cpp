@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <vector>
@@ -8,6 +10,7 @@
 #include "sim/resilience/predict_goodput.hpp"
 #include "sim/scenario/library.hpp"
 #include "tools/command_line/document_origin.hpp"
+#include "tools/command_line/progress.hpp"
 #include "tools/command_line/scenarios.hpp"
 #include "tools/command_line/vary_option.hpp"
 #include "tools/commands/commands.hpp"
@@ -27,6 +30,33 @@ GoodputOptions goodput_options(const Arguments& arguments) {
           .plan = arguments.has("plan")};
 }
 
+// The repeats of scenarios one after the other, of which each has about as many.
+class RepeatsShown {
+ public:
+  RepeatsShown(const Arguments& arguments, Session& session, std::size_t scenarios)
+      : quiet_(arguments.has("quiet")), session_(session), scenarios_(scenarios) {}
+  ~RepeatsShown() {
+    if (line_) line_->finish();
+  }
+  RepeatsShown(const RepeatsShown&) = delete;
+  RepeatsShown& operator=(const RepeatsShown&) = delete;
+
+  // Of the scenario of this index.
+  void watch(std::size_t index, GoodputOptions& options) {
+    if (quiet_) return;
+    options.progress = [this, index](std::size_t done, std::size_t all) {
+      if (!line_) line_.emplace(session_.err, session_.err_is_terminal, scenarios_ * all, "repeats");
+      line_->update(std::min(index * all + done, scenarios_ * all));
+    };
+  }
+
+ private:
+  bool quiet_;
+  Session& session_;
+  std::size_t scenarios_;
+  std::optional<ProgressLine> line_;
+};
+
 // Oobleck alone has templates: an option that changes nothing is refused.
 void refuse_plan_of_others(const Scenario& scenario) {
   if (!scenario.failures || scenario.failures->policy.kind == PolicyKind::kOobleck) return;
@@ -44,7 +74,11 @@ void refuse_plan_of_others(const Scenario& scenario) {
 int print_one(const Scenario& scenario, const Arguments& arguments, Session& session) {
   if (arguments.has("plan")) refuse_plan_of_others(scenario);
   GoodputOptions options = goodput_options(arguments);
-  if (arguments.words().size() > 1) options.threads = 1;  // they are spread over the scenarios
+  RepeatsShown shown(arguments, session, 1);
+  if (arguments.words().size() > 1)
+    options.threads = 1;  // they are spread over the scenarios
+  else
+    shown.watch(0, options);
   GoodputReport report = predict_goodput(scenario, options);
   if (arguments.has("html")) write_page(arguments, report);
   if (!arguments.has("timeline")) report.timeline.clear();  // the page alone has asked for it
@@ -82,7 +116,9 @@ GoodputComparison compared(const Arguments& arguments, Session& session) {
   GoodputOptions options = goodput_options(arguments);
   options.inputs = options.timeline = options.plan = false;
   Library library(with_standard_input(arguments, session));
+  RepeatsShown shown(arguments, session, comparison.variants.size());
   for (const Variant& variant : comparison.variants) {
+    shown.watch(comparison.outcomes.size(), options);
     GoodputOutcome& outcome = comparison.outcomes.emplace_back(outcome_of(variant, options, library));
     say_vary(outcome.diagnostics, comparison.paths);
     if (!outcome.report) continue;

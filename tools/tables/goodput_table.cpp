@@ -148,6 +148,24 @@ std::string word_on_ideals(const GoodputComparison& comparison) {
   return wrapped_text("", "  ", text);
 }
 
+// Policies whose lost nodes are replaced without end look better than those that have what is repaired.
+std::string word_on_supplies(const GoodputComparison& comparison) {
+  std::set<std::string> replacing, others;
+  for (const GoodputOutcome& outcome : comparison.outcomes)
+    if (outcome.report) (outcome.report->replaces ? replacing : others).insert(outcome.report->policy);
+  for (const std::string& policy : replacing) others.erase(policy);
+  if (replacing.empty() || others.empty()) return "";
+  const auto listed = [](const std::set<std::string>& names) {
+    return join(std::vector<std::string>(names.begin(), names.end()), ", ");
+  };
+  return wrapped_text(
+      "", "  ",
+      fmt::format("nodes: without end, a new one at once for each that is lost, under {}; only what is "
+                  "repaired, beside spares, under {}. {{name: {}, lost: waited-for}} or lost: done-without "
+                  "compares them on the same nodes",
+                  listed(replacing), listed(others), *replacing.begin()));
+}
+
 // A row for each variant that ran, its line named by what varies beside the axis.
 std::vector<GoodputRow> chart_rows(const GoodputComparison& comparison, std::size_t axis) {
   std::vector<Naming> namings = namings_of(comparison);
@@ -233,7 +251,7 @@ std::string render_text(const GoodputComparison& comparison) {
   const std::string refusals = refusals_of(comparison);
   const auto ran = [](const GoodputOutcome& outcome) { return outcome.report.has_value(); };
   if (std::ranges::none_of(comparison.outcomes, ran)) return refusals;
-  std::string out = table_of(comparison) + word_on_ideals(comparison);
+  std::string out = table_of(comparison) + word_on_ideals(comparison) + word_on_supplies(comparison);
   if (const std::optional<std::size_t> axis = number_axis(comparison)) {
     const std::vector<GoodputRow> rows = chart_rows(comparison, *axis);
     out += "\n" + chart_text(rows, chart_options(comparison, *axis));

@@ -24,24 +24,88 @@ struct Pool {
   [[nodiscard]] int most_pipelines() const { return nodes / least; }
 };
 
-// The greatest capacity of k pipelines of j nodes in all, within one time. Rows are k, columns j.
+// Capacity within one time of a pipeline of a pool by its size, from the least size on; 0: not even one
+// micro-batch.
+using SizeCapacities = std::vector<std::int32_t>;
+
+// A line through (at, height) that no size's capacity exceeds.
+struct CapacityLine {
+  int at = 0;
+  std::int64_t height = 0;
+  std::int64_t rise = 0, run = 1;
+
+  // Run times the sum of the line over k pipelines of so many nodes in all.
+  [[nodiscard]] std::int64_t of(std::int64_t k, int nodes) const {
+    return k * height * run + rise * (nodes - k * at);
+  }
+};
+
+// The line that touches the capacities beside the mean size of k pipelines: what they have in all is no more
+// than their sum on it. nullopt where they cannot use the pool's nodes up.
+std::optional<CapacityLine> touching_line(const Pool& pool, const SizeCapacities& capacity, std::int64_t k) {
+  std::vector<std::pair<int, std::int64_t>> hull;  // corners of the least concave function above them
+  for (std::size_t i = 0; i < capacity.size(); ++i) {
+    if (capacity[i] == 0) continue;
+    const std::pair<int, std::int64_t> next{pool.least + static_cast<int>(i), capacity[i]};
+    const auto is_below = [&](const auto& first, const auto& middle) {
+      return (middle.second - first.second) * (next.first - first.first) <=
+             (next.second - first.second) * (middle.first - first.first);
+    };
+    while (hull.size() >= 2 && is_below(hull[hull.size() - 2], hull.back())) hull.pop_back();
+    hull.push_back(next);
+  }
+  if (hull.empty() || k * hull.front().first > pool.nodes) return std::nullopt;
+  CapacityLine line{.at = hull.front().first, .height = hull.front().second};
+  for (std::size_t i = 1; i < hull.size() && k * line.at < pool.nodes; ++i) {
+    const std::int64_t rise = hull[i].second - hull[i - 1].second;
+    if (pool.may_idle && rise <= 0) return CapacityLine{.at = line.at, .height = line.height};
+    if (k * hull[i].first >= pool.nodes)
+      return CapacityLine{.at = hull[i - 1].first,
+                          .height = hull[i - 1].second,
+                          .rise = rise,
+                          .run = hull[i].first - hull[i - 1].first};
+    line = {.at = hull[i].first, .height = hull[i].second};
+  }
+  if (pool.may_idle || k * line.at == pool.nodes) return line;
+  return std::nullopt;
+}
+
+// Without the sizes that no k pipelines have whose capacity is `needed`: each size below the line takes from
+// what these have to spare. nullopt where no k pipelines have as much.
+std::optional<SizeCapacities> without_useless(const Pool& pool, SizeCapacities capacity, int k,
+                                              std::int64_t needed) {
+  const std::optional<CapacityLine> line = touching_line(pool, capacity, k);
+  if (!line) return std::nullopt;
+  const std::int64_t spare = line->of(k, pool.nodes) - needed * line->run;
+  if (spare < 0) return std::nullopt;
+  for (std::size_t i = 0; i < capacity.size(); ++i)
+    if (line->of(1, pool.least + static_cast<int>(i)) - capacity[i] * line->run > spare) capacity[i] = 0;
+  return capacity;
+}
+
+// The greatest capacity of k pipelines of j nodes in all, within one time, up to the most pipelines asked
+// for. Rows are k, columns j.
 class CapacityTable {
  public:
-  CapacityTable(const Pool& pool, std::vector<std::int32_t> capacity)
-      : pool_(pool), capacity_(std::move(capacity)) {
+  CapacityTable(const Pool& pool, SizeCapacities capacity, int most_pipelines)
+      : pool_(pool),
+        most_pipelines_(std::min(most_pipelines, pool.most_pipelines())),
+        capacity_(std::move(capacity)) {
+    while (largest_ > pool.least && of(largest_) == 0) --largest_;
+    while (smallest_ < largest_ && of(smallest_) == 0) ++smallest_;
     const auto columns = static_cast<std::size_t>(pool.nodes) + 1;
     rows_.emplace_back(columns, kImpossible);
     rows_[0][0] = 0;
-    for (int k = 1; k <= pool.most_pipelines(); ++k) {
+    for (int k = 1; k <= most_pipelines_; ++k) {
       auto& row = rows_.emplace_back(columns, kImpossible);
-      for (int size = pool.least; size <= std::min(pool.most, pool.nodes); ++size)
+      for (int size = smallest_; size <= largest_; ++size)
         if (of(size) > 0) add_member(rows_[static_cast<std::size_t>(k) - 1], row, k, size);
     }
   }
 
   // The capacity of k pipelines that use the pool's nodes up, or, where they may idle, some of them.
   [[nodiscard]] std::int32_t whole(int k) const { return at(k, used(k)); }
-  [[nodiscard]] int most_pipelines() const { return pool_.most_pipelines(); }
+  [[nodiscard]] int most_pipelines() const { return most_pipelines_; }
 
   // The lexicographically least ascending list of k sizes that use up the nodes and have at least `needed`.
   [[nodiscard]] std::vector<int> sizes(int k, std::int32_t needed) const {
@@ -73,8 +137,8 @@ class CapacityTable {
   void add_member(const std::vector<std::int32_t>& fewer, std::vector<std::int32_t>& row, int k,
                   int size) const {
     const std::int32_t gain = of(size);
-    const int first = (k - 1) * pool_.least;
-    const int end = std::min(pool_.nodes - size, (k - 1) * pool_.most) + 1;
+    const int first = (k - 1) * smallest_;
+    const int end = std::min(pool_.nodes - size, (k - 1) * largest_) + 1;
     const std::int32_t* from = fewer.data();
     std::int32_t* to = row.data() + size;
     for (int nodes = first; nodes < end; ++nodes) {
@@ -84,8 +148,9 @@ class CapacityTable {
   }
 
   Pool pool_;
-  // Capacity by size, from the least size on; 0: not even one micro-batch.
-  std::vector<std::int32_t> capacity_;
+  int most_pipelines_;
+  SizeCapacities capacity_;
+  int smallest_ = pool_.least, largest_ = pool_.least + static_cast<int>(capacity_.size()) - 1;  // usable
   std::vector<std::vector<std::int32_t>> rows_;
 };
 
@@ -147,7 +212,7 @@ class PoolSearch {
   // Sizes per pool.
   [[nodiscard]] std::vector<std::vector<int>> best() {
     start();
-    while (auto widest = widest_open()) try_at(budget(*widest) - Duration{1});
+    while (Count* widest = widest_open()) try_for(*widest);
     return tie_break();
   }
 
@@ -162,16 +227,28 @@ class PoolSearch {
   }
   [[nodiscard]] Duration budget(int pipelines) const { return step_ - tail(pipelines); }
 
-  [[nodiscard]] Capacities capacities(Duration time) {
+  [[nodiscard]] SizeCapacities within(const Pool& pool, Duration time) {
+    SizeCapacities capacity;
+    for (int size = pool.least; size <= std::min(pool.most, pool.nodes); ++size)
+      capacity.push_back(templates_.within(number(pool, size), time, request_.micro_batches));
+    return capacity;
+  }
+
+  // Of several pools for every number of pipelines up to k. Of one pool for k alone, and nothing where a
+  // glance shows that they cannot have enough.
+  [[nodiscard]] std::optional<Capacities> capacities(Duration time, int k) {
     std::vector<CapacityTable> tables;
-    for (const Pool& pool : pools_) {
-      std::vector<std::int32_t> capacity;
-      for (int size = pool.least; size <= std::min(pool.most, pool.nodes); ++size)
-        capacity.push_back(templates_.within(number(pool, size), time, request_.micro_batches));
-      tables.emplace_back(pool, std::move(capacity));
+    if (one_pool()) {
+      auto useful = without_useless(pools_.front(), within(pools_.front(), time), k, request_.micro_batches);
+      if (!useful) return std::nullopt;
+      tables.emplace_back(pools_.front(), *std::move(useful), k);
+    } else {
+      for (const Pool& pool : pools_) tables.emplace_back(pool, within(pool, time), k);
     }
     return Capacities(std::move(tables));
   }
+
+  [[nodiscard]] bool one_pool() const { return pools_.size() == 1; }
 
   [[nodiscard]] int number(const Pool& pool, int size) {
     Composition composition(static_cast<std::size_t>(templates_.groups()));
@@ -189,7 +266,8 @@ class PoolSearch {
            tail(static_cast<int>(numbers.size()));
   }
 
-  // Time enough for any multiset: the slowest template with all micro-batches.
+  // Time enough for any multiset: the slowest template with all micro-batches. Of one pool, time enough for
+  // pipelines of equal sizes, which are seldom far from the best.
   void start() {
     SC_CHECK(!open_.empty(), "some number of pipelines uses the nodes up");
     Duration longest{};
@@ -199,33 +277,65 @@ class PoolSearch {
     Duration most_tail{};
     for (const Count& count : open_) most_tail = std::max(most_tail, tail(count.pipelines));
     step_ = longest + most_tail + Duration{1};
+    if (!one_pool()) return;
+    for (const Count& count : open_)
+      if (const std::optional<Duration> even = even_time(count.pipelines, longest))
+        step_ = std::min(step_, *even + tail(count.pipelines) + Duration{1});
   }
 
-  [[nodiscard]] std::optional<int> widest_open() const {
-    std::optional<int> widest;
-    for (const Count& count : open_)
-      if (!count.closed_at && (!widest || budget(count.pipelines) > budget(*widest)))
-        widest = count.pipelines;
+  // Least time in which k pipelines of equal sizes, or one node apart, do the work, if `enough` is one.
+  [[nodiscard]] std::optional<Duration> even_time(int k, Duration enough) {
+    const Pool& pool = pools_.front();
+    const int size = pool.nodes / k, larger = pool.nodes % k;
+    if (size < pool.least || size + (larger > 0 ? 1 : 0) > pool.most) return std::nullopt;
+    const int small = number(pool, size), large = larger > 0 ? number(pool, size + 1) : small;
+    Duration too_short{-1};
+    while (enough - too_short > Duration{1}) {
+      const Duration middle = too_short + (enough - too_short) / 2;
+      const std::int64_t one = templates_.within(small, middle, request_.micro_batches);
+      const std::int64_t other = templates_.within(large, middle, request_.micro_batches);
+      const bool all_work = one > 0 && other > 0;
+      const bool done = (k - larger) * one + larger * other >= request_.micro_batches;
+      (all_work && done ? enough : too_short) = middle;
+    }
+    return enough;
+  }
+
+  // nullptr: all are closed.
+  [[nodiscard]] Count* widest_open() {
+    Count* widest = nullptr;
+    for (Count& count : open_)
+      if (!count.closed_at && (widest == nullptr || budget(count.pipelines) > budget(widest->pipelines)))
+        widest = &count;
     return widest;
   }
 
-  // Closes the counts that cannot do it within `time`, the widest budget less one. Of the others that have
-  // this budget the one of the greatest capacity is tried: it lowers the step most.
-  void try_at(Duration time) {
-    const Capacities table = capacities(time);
+  // Looks for a step that is shorter by at least one, as the widest budget allows. Closes the counts that
+  // have none: of one pool the widest, of several pools all that the table answers for. Of those that have
+  // the same budget the one of the greatest capacity is tried: it lowers the step most.
+  void try_for(Count& widest) {
+    const Duration time = budget(widest.pipelines) - Duration{1};
+    const std::optional<Capacities> table = capacities(time, one_pool() ? widest.pipelines : most_open());
     std::optional<int> roomiest;
     for (Count& count : open_) {
-      if (count.closed_at) continue;
-      if (table.of(count.pipelines) < request_.micro_batches)
+      if (count.closed_at || (one_pool() && &count != &widest)) continue;
+      if (!table || table->of(count.pipelines) < request_.micro_batches)
         count.closed_at = step_;
       else if (budget(count.pipelines) - Duration{1} == time &&
-               (!roomiest || table.of(count.pipelines) >= table.of(*roomiest)))
+               (!roomiest || table->of(count.pipelines) >= table->of(*roomiest)))
         roomiest = count.pipelines;
     }
     if (!roomiest) return;
-    const Duration better = step_of(table.sizes(*roomiest, table.of(*roomiest)));
+    const Duration better = step_of(table->sizes(*roomiest, table->of(*roomiest)));
     SC_CHECK(better < step_, "what fits a budget is within it");
     step_ = better;
+  }
+
+  [[nodiscard]] int most_open() const {
+    int most = 0;
+    for (const Count& count : open_)
+      if (!count.closed_at) most = std::max(most, count.pipelines);
+    return most;
   }
 
   // The most pipelines that reach the least step, and of those the lexicographically least.
@@ -234,11 +344,13 @@ class PoolSearch {
     while (!open_.empty()) {
       const int pipelines = open_.back().pipelines;
       const Duration time = budget(pipelines);
-      const Capacities table = capacities(time);
-      if (table.of(pipelines) >= request_.micro_batches)
-        return table.sizes(pipelines, request_.micro_batches);
+      const std::optional<Capacities> table = capacities(time, pipelines);
+      if (table && table->of(pipelines) >= request_.micro_batches)
+        return table->sizes(pipelines, request_.micro_batches);
       std::erase_if(open_, [&](const Count& count) {
-        return budget(count.pipelines) <= time && table.of(count.pipelines) < request_.micro_batches;
+        const bool answered = !one_pool() && budget(count.pipelines) <= time;
+        return count.pipelines == pipelines ||
+               (answered && table->of(count.pipelines) < request_.micro_batches);
       });
     }
     SC_CHECK(false, "the least step was reached by someone");

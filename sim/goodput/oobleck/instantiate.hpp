@@ -8,7 +8,8 @@
 // Exact for identical nodes, without listing multisets (1,000 nodes have too many to count). k pipelines
 // finish B micro-batches within T exactly when their capacities at T, each at least 1, add up to B. The
 // greatest capacity of k pipelines of j nodes in total is a knapsack over (k, j). Each better answer lowers
-// T, until no k has one.
+// T, until no k has one. Of one pool of nodes a line above the capacities says beforehand which k cannot have
+// enough, and which sizes those that can do not have.
 //
 // Heterogeneous clusters: exact among instantiations in which no pipeline mixes groups. Two heuristics cover
 // the rest. A group that is too small for a pipeline lends its nodes to the group nearest in speed, whose

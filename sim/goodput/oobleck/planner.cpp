@@ -169,7 +169,7 @@ void OobleckPlanner::in_group_order(std::vector<int>& pipeline) const {
 }
 
 OobleckLayout OobleckPlanner::compose(std::vector<int> nodes, const OobleckLayout& old) {
-  std::ranges::sort(nodes);
+  if (!std::ranges::is_sorted(nodes)) std::ranges::sort(nodes);
   const Composition available = composition(nodes);
   const auto [found, isnew] = instantiations_.try_emplace(available);
   if (isnew) found->second = instantiate(templates_, request(available));
@@ -312,12 +312,14 @@ Duration OobleckPlanner::slowed_step(const OobleckLayout& layout, const std::fun
 }
 
 Duration OobleckPlanner::least_step() {
+  if (least_step_) return *least_step_;
   Composition all;
   for (const AlikeNodes& group : spec_.groups) all.push_back(group.nodes);
   InstantiateRequest any = request(std::move(all));
   any.max_failures = 0;
   any.may_idle = true;
-  return instantiate(templates_, any).value().step;
+  least_step_ = instantiate(templates_, any).value().step;
+  return *least_step_;
 }
 
 std::vector<NodeLayers> OobleckPlanner::layers(const OobleckLayout& layout) {

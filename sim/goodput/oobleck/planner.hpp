@@ -129,6 +129,7 @@ class OobleckPlanner {
   std::vector<int> groups_;  // [node]
   Templates templates_;
   std::map<Composition, std::optional<Instantiation>> instantiations_;
+  std::optional<Duration> least_step_;
   std::map<std::vector<int>, OobleckStep> steps_;  // by the templates of the pipelines in order
 };
 

@@ -85,13 +85,13 @@ Response OobleckPolicy::slowed(const Machines& machines) {
 // Nodes that can train from `by` on, and are not about to go, in the order of their numbers.
 std::vector<int> OobleckPolicy::usable(const Situation& situation, Duration by) const {
   std::vector<int> out;
-  for (const int node : situation.machines.in_order()) {
+  for (int node = 0; node < situation.machines.count(); ++node) {
+    if (!situation.machines.up(node)) continue;
     const auto leaving = leaving_.find(node);
     const bool goes = leaving != leaving_.end() && leaving->second > situation.now &&
                       leaving->second - situation.now <= 2 * step_;
     if (situation.machines.due(node) <= by && !goes) out.push_back(node);
   }
-  std::ranges::sort(out);
   return out;
 }
 

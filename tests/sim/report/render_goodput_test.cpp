@@ -128,6 +128,15 @@ TEST(GoodputText, FitsATerminal) {
   }
 }
 
+// A persist of 310 s in each 31 min, and one of 10 s.
+TEST(GoodputText, SaysHowOftenStorageIsBeingWritten) {
+  GoodputReport report = ten_days();
+  report.checkpoint.persist = seconds(310);
+  EXPECT_THAT(render_text(report), HasSubstr("in the background 5.17 min (17 % of the time),"));
+  report.checkpoint.persist = seconds(10);
+  EXPECT_THAT(render_text(report), HasSubstr("in the background 10.0 s, loads"));
+}
+
 TEST(GoodputText, SaysWhereTheTimeGoes) {
   const std::string text = render_text(ten_days());
   EXPECT_THAT(text, HasSubstr("32 GPUs on 4 nodes and 1 spare: tp 8 · pp 4 · dp 1 · 1f1b"));

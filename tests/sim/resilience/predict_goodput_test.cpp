@@ -104,6 +104,21 @@ TEST(PredictGoodput, GivesTheSameBitsOnAnyNumberOfThreads) {
             predict_goodput(scenario, {.seed = 7, .threads = 8}));
 }
 
+TEST(PredictGoodput, TellsHowManyRepeatsAreDone) {
+  for (const bool inputs : {false, true}) {
+    std::size_t calls = 0, last = 0, total = 0;
+    (void)predict_goodput(
+        with(failing(0.1)),
+        {.threads = 4, .inputs = inputs, .progress = [&](std::size_t done, std::size_t all) {
+           EXPECT_EQ(done, ++calls);
+           last = done;
+           total = all;
+         }});
+    EXPECT_EQ(last, total);
+    EXPECT_GE(total, inputs ? 60u : 20u) << "20, and 16 of each change of an input";
+  }
+}
+
 TEST(PredictGoodput, ChangesWithTheSeed) {
   const Scenario scenario = with(failing(2));
   EXPECT_NE(predict_goodput(scenario, {.seed = 7}).samples_per_s,
@@ -820,6 +835,22 @@ Scenario two_kinds(const std::string& policy) {
       "  repeats: 4\n");
 }
 
+// Two stages do not fit. Oobleck has pipelines of its own: one of two nodes is no plan.
+TEST(PredictGoodput, OobleckNeedsNodesThatHoldTheModelWhateverTheScenariosOwn) {
+  const GoodputReport report = predict_goodput(
+      scenario_of("stagecraft: 1\n"
+                  "model: gpt3-175b\n"
+                  "cluster: {node: dgx-a100-80gb, nodes: 16}\n"
+                  "parallelism: {tensor: 8, pipeline: 2}\n"
+                  "training: {global_batch_size: 16, micro_batch_size: 1, sequence_length: 2048, "
+                  "recompute: full}\n"
+                  "failures: {process: {kind: exponential, rate_per_node_day: 0}, policy: oobleck, "
+                  "horizon: 1 days, repeats: 1}\n"),
+      {.plan = true});
+  EXPECT_THAT(report.notes, testing::Contains(testing::HasSubstr("does not fit")));
+  EXPECT_THAT(report.plan, testing::ContainsRegex("the model needs [3-8] nodes"));
+}
+
 TEST(PredictGoodput, OobleckPlansForEachKindOfNode) {
   const GoodputReport report = predict_goodput(two_kinds("{name: oobleck, max_failures: 1}"), {.plan = true});
   EXPECT_GT(report.fraction_of_ideal.mean, 0.5);
@@ -1051,6 +1082,14 @@ TEST(PredictGoodput, VariesThePolicysOwnInputs) {
   elastic.policy.degraded = seconds(420);
   elastic.policy.rejoin = seconds(100);
   EXPECT_THAT(names(elastic), testing::IsSupersetOf({"failures.policy.stall", "failures.policy.rejoin"}));
+  FailureSpec background = failing(0.5);
+  background.checkpoint = {.mode = CheckpointMode::kAsync,
+                           .bytes = Bytes(40'000'000'000),
+                           .storage_write = Bandwidth(1e9),
+                           .snapshot = Bandwidth(1e9),
+                           .slowdown = 1.5};
+  EXPECT_THAT(names(background),
+              testing::IsSupersetOf({"failures.checkpoint.snapshot", "failures.checkpoint.slowdown"}));
   FailureSpec varuna = losing_nodes(PolicyKind::kVaruna);
   varuna.policy.checkpoint_every = 10;
   EXPECT_THAT(names(varuna),

@@ -455,6 +455,8 @@ TEST(Checkpoint, IsWrittenToAStorageThatAllNodesShare) {
   EXPECT_EQ(given.storage_write, Bandwidth(0)) << "what a scenario says of a node holds for any number";
   EXPECT_EQ(given.storage_read, usual.storage_read);
   EXPECT_EQ(checkpoint("node_write: 10 GB/s, storage_write: 20 GB/s").storage_write, Bandwidth(20e9));
+  EXPECT_DOUBLE_EQ(checkpoint("mode: async").snapshot.count(), 1.07e9) << "as training was seen to wait";
+  EXPECT_EQ(checkpoint("mode: in-memory").snapshot, Bandwidth(0)) << "the profile's PCIe";
   EXPECT_EQ(checkpoint("storage_read: 1 GB/s").storage_read, Bandwidth(1e9));
 }
 

@@ -95,20 +95,27 @@ TEST(Instantiate, IsAsGoodAsListingEveryMultiset) {
     Templates templates({group_of(nodes, work)}, 1, {});
     const StepTail tail = [growth](int pipelines) { return Duration{growth * pipelines}; };
     std::optional<std::tuple<Duration, int, std::vector<int>>> best;
-    each_multiset(nodes, n0, most, f + 1, [&](const std::vector<int>& sizes) {
+    const auto consider = [&](const std::vector<int>& sizes) {
       std::vector<int> numbers;
       for (const int size : sizes) numbers.push_back(templates.find({size}).value());
       const auto count = static_cast<int>(sizes.size());
       const std::tuple candidate{
           share_micro_batches(templates, numbers, micro_batches).makespan + tail(count), -count, sizes};
       if (!best || candidate < *best) best = candidate;
-    });
-    const auto found = instantiate(templates, {.available = {nodes},
-                                               .min_nodes = n0,
-                                               .most_nodes = most,
-                                               .max_failures = f,
-                                               .micro_batches = micro_batches,
-                                               .tail = tail});
+    };
+    InstantiateRequest request{.available = {nodes},
+                               .min_nodes = n0,
+                               .most_nodes = most,
+                               .max_failures = f,
+                               .micro_batches = micro_batches,
+                               .tail = tail,
+                               .may_idle = true};
+    for (int used = n0; used <= nodes; ++used) each_multiset(used, n0, most, f + 1, consider);
+    EXPECT_EQ(instantiate(templates, request)->step, std::get<0>(best.value())) << "where some may idle";
+    best.reset();
+    request.may_idle = false;
+    each_multiset(nodes, n0, most, f + 1, consider);
+    const auto found = instantiate(templates, request);
     ASSERT_TRUE(found);
     EXPECT_EQ(found->idle == Composition{0}, best.has_value());
     if (!best) continue;  // a count that cannot be used whole
