@@ -39,6 +39,7 @@ StageContent whole_content(const ParallelPlan& plan) {
     whole.recomputed += stage.recomputed;
     whole.recomputed_experts += stage.recomputed_experts;
     whole.mtp_layers += stage.mtp_layers;
+    whole.recomputed_mtp = whole.recomputed_mtp || stage.recomputed_mtp;
     whole.embedding = whole.embedding || stage.embedding;
     whole.head = whole.head || stage.head;
   }

@@ -52,7 +52,8 @@ class DegradedShapes {
   // The least time among pipeline depths that divide the layers, each with the largest micro-batch that fits,
   // and the scenario's own depth and micro-batch. Abstract stages keep their micro-batch, since their costs
   // are for it. The batch is kept. Where nodes stay idle, the shape of the used nodes alone counts if it is
-  // better. Where no depth fits on all nodes, the scenario's own, as if it did. source: Varuna (docs/resilience.md, section 6).
+  // better. Where no depth fits on all nodes, the scenario's own, as if it did.
+  //   source  Varuna (docs/resilience.md, section 6)
   [[nodiscard]] std::optional<ShapedStep> morph(int nodes);
 
   // Factor on a step of the whole job when the traffic of one node takes `factor` >= 1 times as long. It is

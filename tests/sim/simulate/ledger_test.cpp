@@ -240,9 +240,14 @@ TEST(Moment, IsTheOptimizerStepWhereItsGradientsOutweighTheActivations) {
       return all;
     };
     const StageMemory step = memory_of(sharded).heaviest();
-    EXPECT_FALSE(step.moment.action) << software;
-    for (const char* passing : {"gathered units", "gradients to be reduced", "gradients of a gathered unit"})
-      EXPECT_THAT(names(step), testing::Not(testing::Contains(passing))) << software;
+    // FSDP keeps gradients as they are stepped: no copy makes the step the heavier.
+    const bool copies = std::string_view(software) == "megatron-core";
+    EXPECT_EQ(!step.moment.action, copies) << software;
+    if (copies) {
+      for (const char* passing :
+           {"gathered units", "gradients to be reduced", "gradients of a gathered unit"})
+        EXPECT_THAT(names(step), testing::Not(testing::Contains(passing)));
+    }
     sharded.training.sequence_length = 1024;
     sharded.training.micro_batch_size = 4;
     const StageMemory passes = memory_of(sharded).heaviest();

@@ -54,13 +54,7 @@ IterationPrices prices_of(const Scenario& scenario) {
                                                    diagnostics);
   diagnostics.throw_if_errors();
   return price_transformer(std::get<TransformerSpec>(scenario.model), *scenario.profile,
-                           Cluster(*scenario.cluster),
-                           {.plan = *plan,
-                            .parallelism = scenario.parallelism,
-                            .training = scenario.training,
-                            .overlap = scenario.overlap,
-                            .options = scenario.options,
-                            .offload = scenario.offload});
+                           Cluster(*scenario.cluster), pricing_request(scenario, *plan));
 }
 
 Duration time_of(const Scenario& scenario) {
