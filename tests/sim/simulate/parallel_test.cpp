@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/price_iteration.hpp"
 #include "tests/sim/simulate/scenarios.hpp"
 
 namespace stagecraft {
