@@ -113,6 +113,9 @@ std::optional<Fragment> import_plain(SettingsReader& reader, const ImportRequest
   Entries training = training_of(reader, batch, zero, fragment), memory;
   if (const auto said = std::ranges::find(training, "precision", &FragmentEntry::key); said != training.end())
     add_bucket_copies(zero.stage, said->value.text, batch.data.value_or(0), memory);
+  else if (zero.stage < 3)
+    fragment.missing.emplace_back(
+        "memory: {bucket_copies: true}   # under options, of fp16 and bf16: DeepSpeed's optimizers");
   if (!memory.empty()) options.push_back(map_entry("memory", std::move(memory)));
   add_section(fragment, "training", std::move(training));
   overlap.push_back(flag_entry("gradients", zero.overlaps_gradients, zero.overlap_source));

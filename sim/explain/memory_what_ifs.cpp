@@ -32,6 +32,11 @@ void add_recompute(std::vector<MemoryVariant>& variants, const Scenario& scenari
     set(Recompute::kFull, "full");
 }
 
+void keep_software(std::vector<std::string>& set, const Scenario& scenario) {
+  if (!scenario.options.software.empty() && !scenario.origins.contains("options.software"))
+    set.push_back("options.software=" + scenario.options.software);
+}
+
 // Twice a degree, with the GPUs kept: half the data ranks, where they were given.
 void add_doubled(std::vector<MemoryVariant>& variants, const Scenario& scenario, const char* name,
                  int ParallelSpec::*degree) {
@@ -86,8 +91,10 @@ void add_sharding(std::vector<MemoryVariant>& variants, const Scenario& scenario
         [](Scenario& s) { s.options.reshard_after_forward = true; });
 }
 
-// Optimizer states and activations in host memory, where their copies may hide.
+// Optimizer states and activations in host memory, where it is known that they fit there.
 void add_more_offload(std::vector<MemoryVariant>& variants, const Scenario& scenario) {
+  const auto is_stated = [](const NodeGroup& group) { return group.node.host_memory > Bytes(0); };
+  if (!scenario.cluster || !std::ranges::all_of(scenario.cluster->groups, is_stated)) return;
   const auto whole = [&](const char* name, double OffloadSpec::*share) {
     if (scenario.offload.*share < 1)
       add(variants, scenario, fmt::format("offload.{}=1", name),
@@ -130,9 +137,11 @@ bool is_better(const MemoryLedger& there, const MemoryLedger& now) {
 
 }  // namespace
 
-void keep_software(std::vector<std::string>& set, const Scenario& scenario) {
-  if (!scenario.options.software.empty() && !scenario.origins.contains("options.software"))
-    set.push_back("options.software=" + scenario.options.software);
+void keep_software(std::vector<std::string>& set, const Scenario& scenario, int zero_stage) {
+  const bool shards = zero_stage >= 2;
+  if (!scenario.profile || shards == (scenario.parallelism.zero_stage >= 2)) return;
+  const DefaultSoftware& usual = scenario.profile->software;
+  if ((shards ? usual.sharded : usual.replicated) != scenario.options.software) keep_software(set, scenario);
 }
 
 std::vector<MemoryVariant> memory_variants(const Scenario& scenario) {
@@ -142,9 +151,7 @@ std::vector<MemoryVariant> memory_variants(const Scenario& scenario) {
   for (int zero = scenario.parallelism.zero_stage + 1; zero <= 3; ++zero) {
     add(variants, scenario, fmt::format("parallelism.zero_stage={}", zero),
         [zero](Scenario& s) { s.parallelism.zero_stage = zero; });
-    const bool other = scenario.profile && scenario.profile->software.sharded != scenario.options.software;
-    if (zero >= 2 && scenario.parallelism.zero_stage < 2 && other)
-      keep_software(variants.back().change, scenario);
+    keep_software(variants.back().change, scenario, zero);
   }
   if (const std::int64_t size = scenario.training.micro_batch_size; size % 2 == 0)
     add(variants, scenario, fmt::format("training.micro_batch_size={}", size / 2),

@@ -28,8 +28,9 @@ struct MemoryVariant {
 // variant is feasible is not asked here. None for abstract stages.
 [[nodiscard]] std::vector<MemoryVariant> memory_variants(const Scenario& scenario);
 
-// A profile's software may be another one for other layouts: a change of one key, as in --set, keeps this one.
-void keep_software(std::vector<std::string>& set, const Scenario& scenario);
+// A profile's software may be another one where weights or gradients are sharded: a change of the ZeRO stage
+// alone, as in --set, keeps this one.
+void keep_software(std::vector<std::string>& set, const Scenario& scenario, int zero_stage);
 
 // The scenario of which changes are tried. A dead node stops the iteration of `report`, and says nothing of times:
 // then it is the one without faults, which do not move memory.

@@ -81,6 +81,7 @@ class Changes {
   void try_order(const TriedOrder& order) {
     if (!runs(order) || !keeps_work(order)) return;
     const int now = scenario_.parallelism.virtual_stages;
+    if (now != order.chunks && !scenario_.parallelism.stage_layers.empty()) return;  // of so many stages
     if (scenario_.schedule.name == order.name && now == order.chunks) return;
     std::vector<std::string> set = {fmt::format("schedule={}", order.name)};
     if (now != order.chunks && !is_abstract())
@@ -141,7 +142,7 @@ class Changes {
     const int now = zero_stage_in_effect(scenario_);
     for (int less = now - 1; less >= 0; --less) {
       std::vector<std::string> set = {fmt::format("parallelism.zero_stage={}", less)};
-      if (now >= 2 && less < 2) keep_software(set, scenario_);
+      keep_software(set, scenario_, less);
       add(std::move(set));
     }
     if (now == 3 && scenario_.options.reshard_after_forward) add({"options.reshard_after_forward=false"});

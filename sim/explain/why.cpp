@@ -172,8 +172,8 @@ std::optional<TriedChange> fastest(const std::vector<TriedChange>& changes, Dura
 }
 
 std::size_t settings_of(const Why& why) {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(why.changes, [](const TriedChange& change) { return !change.set.empty(); }));
+  return static_cast<std::size_t>(std::ranges::count_if(
+      why.changes, [](const TriedChange& change) { return !change.set.empty() && change.refused.empty(); }));
 }
 
 // Text about the memory of an advised change: it fits.

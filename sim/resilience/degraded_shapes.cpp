@@ -295,8 +295,9 @@ std::string DegradedShapes::why_none(int nodes) const {
   const std::string name = fmt::format("dp {} · pp {}", shape.data, shape.pipeline);
   Diagnostics refusals;
   if (prepare(scenario_of(shape), refusals)) return name + " does not fit into memory";
-  const Diagnostic& first = refusals.items().front();
-  return fmt::format("{}: {}: {}", name, first.path, first.message);
+  const std::vector<Diagnostic> sorted = refusals.sorted();
+  const Diagnostic* first = first_error(sorted);
+  return fmt::format("{}: {}: {}", name, first->path, first->message);
 }
 
 std::optional<std::string> DegradedShapes::refused() const {

@@ -13,7 +13,7 @@ namespace fs = std::filesystem;
 
 class FileMover {
  public:
-  FileMover(const fs::path& from, const fs::path& to) : from_(fs::absolute(from)), to_(to) {}
+  FileMover(const fs::path& from, const fs::path& to) : from_(fs::current_path() / from), to_(to) {}
 
   void file(std::string& name) const {
     std::error_code ignored;  // an unreadable path cannot be read either

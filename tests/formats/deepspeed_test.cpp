@@ -55,6 +55,9 @@ TEST(DeepSpeedImport, NamesItsSoftwareWhereTheTrainerIsKnown) {
   EXPECT_EQ(any.at("options"), "absent");
   ASSERT_TRUE(any.fragment.has_value());
   EXPECT_THAT(any.fragment->missing, Contains(HasSubstr("software: deepspeed   # under options")));
+  const Import open = import_text(R"({"bf16": {"enabled": "auto"}, "zero_optimization": {"stage": 2}})");
+  ASSERT_TRUE(open.fragment.has_value());
+  EXPECT_THAT(open.fragment->missing, Contains(HasSubstr("memory: {bucket_copies: true}   # under options")));
 }
 
 TEST(DeepSpeedImport, ReadsTheOldSwitchesOfOffloading) {

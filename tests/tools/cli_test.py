@@ -770,6 +770,9 @@ class Answers(Case):
         for values, said in (("1 ms,1 ms", "all are as fast"), ("2 ms,1 ms,1 ms", "forward 1 ms, forward 1 ms, 1."),
                              ("1 ms,1 ms,1 ms,1 ms,1 ms,2 ms", "forward 1 ms, forward 1 ms, forward 1 ms, 2 more\n")):
             self.assertIn("\nfastest: " + said, stagecraft("compare", PIPELINE, "--vary", "model.forward=" + values).stdout)
+        some_fit = ["--vary", "training.micro_batch_size=1,4", "--vary", "overlap.pipeline=true,false"]
+        ran = stagecraft("compare", "scenarios/llama3-8b-64xA100.yaml", *some_fit).stdout
+        self.assertIn("\nfastest that fits: 1 true, 1 false\n", ran)
 
     def test_one_variant_is_a_table_of_one_row(self):
         ran = stagecraft("compare", PIPELINE, "--vary", "schedule=zb-h1")

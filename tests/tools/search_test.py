@@ -34,8 +34,8 @@ class Search(unittest.TestCase):
         self.file = self.folder / "small.yaml"
         self.file.write_text(SMALL)
 
-    def run_it(self, *words, code=DONE):
-        done = subprocess.run([str(PROGRAM), *map(str, words)], capture_output=True, text=True, timeout=LIMIT_S)
+    def run_it(self, *words, code=DONE, cwd=None):
+        done = subprocess.run([str(PROGRAM), *map(str, words)], capture_output=True, text=True, timeout=LIMIT_S, cwd=cwd)
         self.assertEqual(done.returncode, code, done.stderr)
         return done
 
@@ -195,6 +195,8 @@ class Search(unittest.TestCase):
                 self.run_it("search", self.file, "--write-best", best, "--force", "--fix", "schedule", "--top", "1")
                 self.run_it("check", best)
                 self.assertIn('software: "../soft.yaml"', best.read_text())
+        self.run_it("search", self.file.name, "--write-best", "here.yaml", "--fix", "schedule", "--top", "1", cwd=self.folder)
+        self.assertIn("software: soft.yaml", (self.folder / "here.yaml").read_text())
 
     # A plan that a dead node stops early would be the best one.
     def test_iterations_that_never_end_are_not_ranked(self):

@@ -258,7 +258,7 @@ class Table {
     std::vector<std::string> equals;
     for (const std::size_t i : meet)
       if (time(i) == time(best)) equals.push_back(names_.spoken(i) + on_gpus(i));
-    const bool all = equals.size() > 1 && equals.size() == meet.size();
+    const bool all = which.empty() && equals.size() > 1 && equals.size() == meet.size();
     std::string out = fmt::format("fastest{}{}{}: {}", which.empty() ? "" : " that ", which, words().ranked,
                                   all ? "all are as fast" : listed(std::move(equals)));
     const std::optional<double> relative = comparison_.relative_time(best);
