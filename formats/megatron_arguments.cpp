@@ -178,12 +178,14 @@ class ArgvReader {
   ArgvReader(const std::string& name, Diagnostics& diagnostics)
       : diagnostics_(diagnostics), arguments_{.door = MegatronArguments::Door::kArgv, .file = name} {}
 
-  MegatronArguments read(const std::vector<ShellWord>& words) && {
+  MegatronArguments read(const ShellWords& words) && {
     for (const ShellWord& word : words) {
       if (is_option(word))
         begin_option(word);
       else if (is_program(word))
         end_launcher(word);
+      else if (current_ && is_unknown_array(word))
+        say_array(word);
       else if (current_)
         add_value(word, word.text);
       else
@@ -232,18 +234,32 @@ class ArgvReader {
                                                       "mpirun",   "deepspeed", "eval",    "exec"};
     if (std::ranges::find(kLaunchers, word.text) != std::end(kLaunchers)) return;
     if (word.unexpanded.empty()) return strays_.push_back(word);
-    diagnostics_.error(of_any_option(word));
+    diagnostics_.add(of_any_option(word, Severity::kError));
   }
 
-  [[nodiscard]] Diagnostic of_any_option(const ShellWord& word) const {
+  [[nodiscard]] Diagnostic of_any_option(const ShellWord& word, Severity severity) const {
     const std::string& variable = word.unexpanded.front();
     // Of a positional argument or a command there is no name to define.
     const std::string define =
         starts_name(variable.front()) ? fmt::format("--define {}='…'; or ", variable) : "";
-    return {.code = "unexpanded-variable",
+    return {.severity = severity,
+            .code = "unexpanded-variable",
             .where = place(word),
             .message = fmt::format("${} may hold any option, and its value is not known", variable),
             .hint = define + "set the launcher of the script to echo, and import what it prints"};
+  }
+
+  // "${NAME[@]}": arrays hold options, but for those of data.
+  [[nodiscard]] bool is_unknown_array(const ShellWord& word) const {
+    return word.unexpanded.size() == 1 && !current_->name.ends_with("data_path") &&
+           (word.text == "${" + word.unexpanded.front() + "[@]}" ||
+            word.text == "${" + word.unexpanded.front() + "[*]}");
+  }
+
+  void say_array(const ShellWord& word) {
+    const MegatronFlag* flag = find_megatron_flag(current_->name);
+    const bool aside = flag != nullptr && flag->kind == MegatronFlagKind::kAside;
+    diagnostics_.add(of_any_option(word, aside ? Severity::kWarning : Severity::kError));
   }
 
   // `--save $FOLDER $MORE`: most options but those of data have one value.
@@ -253,7 +269,7 @@ class ArgvReader {
     if (!bare || current_->values.empty() || current_->name.ends_with("data_path")) return;
     const MegatronFlag* flag = find_megatron_flag(current_->name);
     if (flag == nullptr || flag->kind != MegatronFlagKind::kAside) return;  // else the option reports it
-    diagnostics_.warning(of_any_option(word));
+    diagnostics_.add(of_any_option(word, Severity::kWarning));
   }
 
   // The program's name may stand before the first option.
@@ -302,8 +318,41 @@ class ArgvReader {
   Diagnostics& diagnostics_;
   MegatronArguments arguments_;
   std::optional<MegatronArgument> current_;
-  std::vector<ShellWord> strays_;
+  ShellWords strays_;
 };
+
+// Options that a model is made of.
+std::size_t options_read(const ShellWords& command) {
+  return static_cast<std::size_t>(std::ranges::count_if(command, [](const ShellWord& word) {
+    if (!is_option(word)) return false;
+    const std::string_view option = std::string_view(word.text).substr(word.text.find_first_not_of('-'));
+    const MegatronFlag* flag = find_megatron_flag(canonical_option(option.substr(0, option.find('='))));
+    return flag != nullptr && flag->kind == MegatronFlagKind::kRead && !is_of_launcher(*flag);
+  }));
+}
+
+// The launch with the most of them, and the most words.
+ShellWords launch_of(ShellCommands commands, const std::string& name, Diagnostics& diagnostics) {
+  ShellWords* chosen = &commands.all;
+  std::size_t most = 0;
+  std::int64_t launches = 0;
+  for (ShellWords& launch : commands.launches) {
+    const std::size_t options = options_read(launch);
+    if (options > 0) ++launches;
+    const bool better = options > most || (options == most && launch.size() >= chosen->size());
+    if (chosen != &commands.all && !better) continue;
+    chosen = &launch;
+    most = options;
+  }
+  if (launches > 1) {
+    diagnostics.warning({.code = "several-launches",
+                         .where = {name, chosen->front().line, 0},
+                         .message = fmt::format("{} hold options of Megatron-LM, that of line {} is read",
+                                                counted(launches, "command"), chosen->front().line),
+                         .hint = "import another without the rest of the script"});
+  }
+  return std::move(*chosen);
+}
 
 std::optional<MegatronArguments> checked(MegatronArguments arguments, const ErrorWatch& watch,
                                          Diagnostics& diagnostics) {
@@ -334,7 +383,7 @@ std::optional<MegatronArguments> read_megatron_text(std::string_view text, const
                                                     const ShellDefines& defines, Diagnostics& diagnostics) {
   const ErrorWatch watch(diagnostics);
   if (is_dump(text)) return checked(DumpReader(name, diagnostics).read(text), watch, diagnostics);
-  const std::vector<ShellWord> words = shell_words(text, name, defines, diagnostics);
+  const ShellWords words = launch_of(shell_words(text, name, defines, diagnostics), name, diagnostics);
   return checked(ArgvReader(name, diagnostics).read(words), watch, diagnostics);
 }
 
@@ -342,7 +391,7 @@ std::optional<MegatronArguments> read_megatron_words(std::span<const std::string
                                                      const ShellDefines& defines, Diagnostics& diagnostics) {
   const ErrorWatch watch(diagnostics);
   const std::string name = "command line";
-  std::vector<ShellWord> words;
+  ShellWords words;
   for (const std::string& word : given) words.push_back(expanded_word(word, name, defines, diagnostics));
   return checked(ArgvReader(name, diagnostics).read(words), watch, diagnostics);
 }

@@ -102,13 +102,14 @@ const MegatronArgument* MegatronReader::given(std::string_view name) {
     if (refused_.emplace(name).second) {
       const std::string& variable = item->unexpanded.front();
       const bool command = variable == "`…`" || variable == "(…)";
+      const bool named = !command && variable != "{…}";
       diagnostics_.error({.code = "unexpanded-variable",
                           .where = item->where,
                           .path = item->spelled,
                           .message = command
                                          ? "what a command would print is not known, and no command is run"
                                          : fmt::format("the value of ${} is not known", variable),
-                          .hint = command ? "write its value" : fmt::format("--define {}=VALUE", variable)});
+                          .hint = named ? fmt::format("--define {}=VALUE", variable) : "write its value"});
     }
     return nullptr;
   }

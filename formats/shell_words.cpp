@@ -4,34 +4,28 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <optional>
 #include <utility>
 
 #include "base/text.hpp"
 #include "base/utf8.hpp"
+#include "base/yaml.hpp"
+#include "formats/shell_grammar.hpp"
+#include "formats/shell_variables.hpp"
 
 namespace stagecraft {
 
 namespace {
 
-using Words = std::vector<ShellWord>;
-
-bool is_shell_blank(char c) {
-  return c == ' ' || c == '\t' || c == '\r';
-}
-
-template <std::size_t n>
-bool is_one_of(std::string_view word, const std::string_view (&words)[n]) {
-  return std::ranges::find(words, word) != std::end(words);
-}
+using Words = ShellWords;
 
 // Beyond these a text is left as it stands: variables may hold each other many times.
 constexpr std::size_t kLongestOperation = 4'096, kMostExpanded = 4'194'304;
 
-constexpr std::string_view kJoins[] = {"&&", "||", "|", "&", ";"};
-constexpr std::string_view kBegins[] = {"if", "for", "while", "until", "case"};
-constexpr std::string_view kEnds[] = {"fi", "done", "esac"};
-constexpr std::string_view kBefore[] = {"export", "local", "declare", "readonly", "then", "else", "do"};
+// Among what is not known: commands, and ${NAME%.yaml}.
+constexpr std::string_view kCommand = "(…)", kOperation = "{…}";
+constexpr std::string_view kJoins[] = {"&&", "||", "|"};
 
 // "> log", "2>&1", "&>>log".
 bool is_redirection(std::string_view word) {
@@ -39,73 +33,32 @@ bool is_redirection(std::string_view word) {
   return at != std::string_view::npos && (word[at] == '>' || word[at] == '<');
 }
 
-// The name that "NAME=…" and "NAME+=…" set; empty where the word is another.
-std::string_view set_name(std::string_view word) {
-  if (word.empty() || !starts_name(word.front())) return {};
-  std::size_t end = 1;
-  while (end < word.size() && continues_name(word[end])) ++end;
-  const std::string_view behind = word.substr(end);
-  return behind.starts_with('=') || behind.starts_with("+=") ? word.substr(0, end) : std::string_view();
-}
-
-// What a text sets, beside what the user defines. An array has a word for each item.
-class ShellVariables {
- public:
-  ShellVariables(const ShellDefines& defines) {
-    for (const auto& [name, value] : defines) {
-      known_[name] = Words{{.text = value}};
-      users_.push_back(name);
-    }
-  }
-
-  // nullptr where the value is not known.
-  [[nodiscard]] const Words* find(const std::string& name) const {
-    const auto found = known_.find(name);
-    return found == known_.end() || !found->second ? nullptr : &*found->second;
-  }
-
-  // nullopt where it is not known, as in a branch.
-  void set(const std::string& name, std::optional<Words> value, bool appends, bool array) {
-    if (std::ranges::find(users_, name) != users_.end()) return;
-    const auto [place, added] = known_.try_emplace(name);
-    std::optional<Words>& now = place->second;
-    if (!value || !appends || added) {
-      now = std::move(value);
-    } else if (now && array) {
-      now->insert(now->end(), value->begin(), value->end());
-    } else if (now && !now->empty()) {
-      now->front().text += value->front().text;
-      std::ranges::copy(value->front().unexpanded, std::back_inserter(now->front().unexpanded));
-    }
-  }
-
- private:
-  std::map<std::string, std::optional<Words>, std::less<>> known_;
-  std::vector<std::string> users_;
-};
+using LastSet = std::map<std::string, std::size_t, std::less<>>;  // behind which byte of the text
 
 // The commands of a text. Those that set variables do so before the next is read.
 class ShellText {
  public:
-  ShellText(const std::string& name, const ShellDefines& defines, Diagnostics& diagnostics)
-      : name_(name), variables_(defines), diagnostics_(diagnostics) {}
+  ShellText(const std::string& name, const ShellDefines& defines, Diagnostics& diagnostics,
+            LastSet later = {})
+      : name_(name), variables_(defines), diagnostics_(diagnostics), later_(std::move(later)) {}
 
-  Words read(std::string_view text) {
-    text = without_byte_order_mark(text);
+  ShellCommands read(std::string_view text) {
     for (at_ = 0; at_ < text.size();) step(text);
-    if (quote_ != 0) {
-      diagnostics_.error({.code = "open-quote",
-                          .where = {name_, quote_line_, 0},
-                          .message = fmt::format("the quote {} is not closed", quote_)});
-    }
-    end_command();
-    return script_ && !launch_.empty() ? std::move(launch_) : std::move(all_);
+    if (quote_ != 0)
+      refuse_open("open-quote", quote_line_, fmt::format("the quote {} is not closed", quote_));
+    else if (!array_.empty())
+      refuse_open("open-array", array_line_, fmt::format("the array {} is not closed", set_name(array_)));
+    end_command("");
+    if (!script_) launches_.clear();
+    return {.launches = std::move(launches_), .all = std::move(all_)};
   }
+
+  [[nodiscard]] LastSet last_set() && { return std::move(last_set_); }
 
   // Expands a word that a shell has already unquoted.
   ShellWord expand(std::string_view text) {
     quote_ = '"';
-    open_ = true;
+    open_ = in_one_word_ = true;
     for (at_ = 0; at_ < text.size();) {
       if (text[at_] == '$')
         dollar(text);
@@ -116,12 +69,16 @@ class ShellText {
   }
 
  private:
+  void refuse_open(const char* code, int line, std::string message) {
+    diagnostics_.error({.code = code, .where = {name_, line, 0}, .message = std::move(message)});
+  }
+
   void step(std::string_view text) {
     const char c = text[at_];
     if (quote_ == '\'') return c == '\'' ? close_quote() : take(c);
     if (c == '\\' && at_ + 1 < text.size()) return backslash(text);
     if (c == '$') return dollar(text);
-    if (c == '`') return note_command();
+    if (c == '`') return note_command(text);
     if (quote_ == '"') return c == '"' ? close_quote() : take(c);
     if (c == '\'' || c == '"') {
       quote_ = c;
@@ -129,31 +86,96 @@ class ShellText {
       open_ = true;
       ++at_;
     } else if (is_shell_blank(c) || c == '\n') {
-      blank(c);
+      blank(text);
     } else if (c == '#' && !open_) {
       at_ = std::min(text.find('\n', at_), text.size());
-    } else if (c == ';' && array_.empty() && at_ + 1 < text.size() &&
-               (is_shell_blank(text[at_ + 1]) || text[at_ + 1] == '\n')) {
-      end_command();
-      ++at_;
-    } else if (c == '(' && array_.empty() && begins_array()) {
-      array_ = std::exchange(word_, {}).text;
-      open_ = false;
-      ++at_;
-    } else if (c == ')' && !array_.empty()) {
+    } else if (!array_.empty()) {
+      if (c != ')') return take(c);
       end_array();
       ++at_;
+    } else if (c == ';' || c == '&' || c == '|') {
+      end_by_operator(text);
+    } else if (c == '(') {
+      open_parenthesis(text);
+    } else if (c == ')') {
+      close_parenthesis();
     } else {
       take(c);
     }
   }
 
-  void blank(char c) {
-    if (c == '\n' && array_.empty())
-      end_command();
-    else
+  void blank(std::string_view text) {
+    const bool ends = text[at_] == '\n';
+    if (ends && array_.empty()) {
+      end_command("");
+      parentheses_ = 0;
+    } else {
       end_word();
-    if (c == '\n') ++line_;
+    }
+    if (ends) ++line_;
+    ++at_;
+    if (ends && array_.empty() && !here_.empty()) skip_here_document(text);
+  }
+
+  // Its lines are no commands. A text that lacks the last of one is taken to have none.
+  void skip_here_document(std::string_view text) {
+    const std::string end = std::exchange(here_, {});
+    int lines = 0;
+    for (std::size_t begin = at_; here_documents_ && begin < text.size(); ++lines) {
+      const std::size_t length = std::min(text.find('\n', begin), text.size()) - begin;
+      const bool last = trimmed(text.substr(begin, length), "\t\r") == end;
+      begin += length + 1;
+      if (!last) continue;
+      at_ = std::min(begin, text.size());
+      line_ += lines + 1;
+      return;
+    }
+    here_documents_ = false;
+  }
+
+  // But "2>&1", "&> log", ">| log", and the bars of `--pipeline-model-parallel-layout E|t*3|L`.
+  void end_by_operator(std::string_view text) {
+    const std::string_view rest = text.substr(at_);
+    const bool redirects = word_.text.ends_with('>') || word_.text.ends_with('<') || rest.starts_with("&>");
+    const bool in_value = open_ && (word_.text.starts_with("--") ||
+                                    (!command_.empty() && command_.back().text.starts_with("--")));
+    if ((redirects && rest.front() != ';') || (in_value && rest.front() == '|')) return take(rest.front());
+    const std::string_view joins = rest.substr(0, rest.starts_with("&&") || rest.starts_with("||") ? 2 : 1);
+    end_command(joins);
+    at_ += joins.size();
+  }
+
+  // Of an array, of arithmetic, of commands, or within a word.
+  void open_parenthesis(std::string_view text) {
+    if (open_ && word_.text.ends_with('=') && !set_name(word_.text).empty()) {
+      array_ = std::exchange(word_, {}).text;
+      array_line_ = line_;
+      open_ = false;
+      ++at_;
+    } else if (!open_ && text.substr(at_).starts_with("((")) {
+      const std::string_view line = text.substr(at_, std::min(text.find('\n', at_), text.size()) - at_);
+      const std::string_view all = line.substr(0, std::min(line.find("))"), line.size() - 2) + 2);
+      forget_names(all);
+      word_.text += all;
+      open_ = true;
+      at_ += all.size();
+    } else if (!open_ && command_.empty()) {
+      compounds_.open_group();
+      ++at_;
+    } else {
+      ++parentheses_;
+      take('(');
+    }
+  }
+
+  // Of commands, or behind a pattern of `case`.
+  void close_parenthesis() {
+    if (parentheses_ > 0) {
+      --parentheses_;
+      return take(')');
+    }
+    end_command("");
+    compounds_.close_group();
     ++at_;
   }
 
@@ -181,10 +203,19 @@ class ShellText {
     }
   }
 
-  void note_command() {
-    if (std::ranges::find(word_.unexpanded, "`…`") == word_.unexpanded.end())
-      word_.unexpanded.emplace_back("`…`");
-    take('`');
+  void note_command(std::string_view text) {
+    const std::size_t close = text.substr(0, at_ + kLongestOperation).find('`', at_ + 1);
+    const std::size_t end = close == std::string_view::npos ? at_ + 1 : close + 1;
+    leave_out(text.substr(at_, end - at_), "`…`", "`…`");
+    at_ = end;
+  }
+
+  // What is not known, of which no blank splits the word.
+  void leave_out(std::string_view written, std::string_view unknown, std::string_view text) {
+    line_ += static_cast<int>(std::ranges::count(written, '\n'));
+    word_.text += text;
+    open_ = true;
+    mark_unknown(word_, unknown);
   }
 
   // $NAME, ${NAME}, ${NAME[@]}, ${NAME:-default}; $(command) is never run.
@@ -193,37 +224,111 @@ class ShellText {
     std::size_t end = at_ + 1;
     std::string variable;
     std::string_view operation;
+    bool open = false;
     if (end < text.size() && text[end] == '{') {
-      const std::size_t length = text.substr(end, kLongestOperation).find_first_of("}\n");
-      const bool closed = length != std::string_view::npos && text[end + length] == '}';
-      const std::size_t close = closed ? end + length : text.size();
-      for (std::size_t i = end + 1; i < text.size() && continues_name(text[i]); ++i) variable += text[i];
-      const std::size_t behind = std::min(end + 1 + variable.size(), text.size());
-      if (closed) operation = text.substr(behind, close - behind);
-      end = closed ? close + 1 : behind;
+      variable = text.substr(end + 1, word_length(text.substr(end + 1)));
+      const std::size_t behind = end + 1 + variable.size();
+      const std::size_t close = closing_brace(text, end);
+      open = close == std::string_view::npos;
+      if (!open) operation = text.substr(behind, close - behind);
+      end = open ? behind : close + 1;
     } else if (end < text.size() && text[end] == '(') {
-      variable = "(…)";
+      variable = kCommand;
       end = end_of_command(text, end);
+      forget_what_arithmetic_sets(text.substr(begin, end - begin));
     } else {
-      while (end < text.size() && continues_name(text[end])) variable += text[end++];
+      variable = text.substr(end, word_length(text.substr(end)));
+      end += variable.size();
     }
     at_ = end;
-    const bool whole = operation == "[@]" || operation == "[*]";
-    const Words* known = variables_.find(variable);
-    if (known != nullptr && affords(*known)) return whole ? put_all(*known) : put_first(*known);
     open_ = true;
-    if (const auto fallback = fallback_of(operation)) return put_fallback(variable, *fallback);
-    word_.text += text.substr(begin, end - begin);
-    if (!variable.empty()) word_.unexpanded.push_back(variable);
+    const bool defaults = is_default(operation);
+    const bool item = operation.starts_with('[') && operation.ends_with(']');
+    const std::string_view index = item ? operation.substr(1, operation.size() - 2) : std::string_view();
+    const bool whole = index == "@" || index == "*";
+    const bool number = !index.empty() && index.size() < 7 && std::ranges::all_of(index, is_digit);
+    if (!open && is_known(variable, begin)) {
+      const Words& known = *variables_.find(variable);
+      if (whole || (number && are_known(known))) return put_items(*variables_.find_items(variable), index);
+      const bool empty = known.empty() || known.front().text.empty();
+      if (operation.empty() || (defaults && !(empty && operation.starts_with(':')))) return put_first(known);
+    }
+    if (const auto fallback = fallback_of(operation)) return put_fallback(variable, *fallback, operation);
+    const std::string_view written = text.substr(begin, end - begin);
+    if (written == "$(" && quote_ == 0) compounds_.open_group();  // too long to be skipped
+    if (open || !(operation.empty() || defaults || whole || number))
+      leave_out(written, kOperation, "${…}");
+    else if (variable.empty())
+      word_.text += written;
+    else if (variable == kCommand)
+      leave_out(written, kCommand, "$(…)");
+    else
+      leave_out(written, variable, defaults ? "${" + variable + "}" : std::string(written));
+  }
+
+  // Of texts that begin further and further behind, no byte is looked at twice.
+  static bool lacks(char wanted, std::string_view text, std::size_t begin, std::size_t& none_before) {
+    const bool none = text.find(wanted, std::max(begin, none_before)) == std::string_view::npos;
+    if (none) none_before = text.size();
+    return none;
+  }
+
+  // Of the one at `begin`, on its line.
+  std::size_t closing_brace(std::string_view text, std::size_t begin) {
+    text = text.substr(0, begin + kLongestOperation);
+    if (lacks('}', text, begin, no_brace_before_)) return std::string_view::npos;
+    int depth = 0;
+    for (std::size_t i = begin; i < text.size() && text[i] != '\n'; ++i) {
+      if (text[i] == '{' && text[i - 1] == '$') ++depth;
+      if (text[i] == '}' && --depth == 0) return i;
+    }
+    return std::string_view::npos;
+  }
+
+  // $((TP *= 2))
+  void forget_what_arithmetic_sets(std::string_view text) {
+    const bool sets = text.find('=') != std::string_view::npos || text.find("++") != std::string_view::npos ||
+                      text.find("--") != std::string_view::npos;
+    if (sets && text.starts_with("$((")) forget_names(text);
+  }
+
+  static bool is_default(std::string_view operation) {
+    if (operation.starts_with(':')) operation.remove_prefix(1);
+    return operation.starts_with('-') || operation.starts_with('=');
+  }
+
+  // One that is not may be any number of items.
+  static bool are_known(const Words& items) {
+    return std::ranges::all_of(items, [](const ShellWord& item) { return item.unexpanded.empty(); });
+  }
+
+  // What a loop or a function reads it may also set further down.
+  bool is_known(const std::string& variable, std::size_t at) {
+    const Words* known = variables_.find(variable);
+    if (known == nullptr || expanded_ > kMostExpanded) return false;
+    const auto later = later_.find(variable);
+    if (compounds_.may_repeat() && later != later_.end() && later->second > at) return false;
+    for (const ShellWord& item : *known) expanded_ += item.text.size() + 1;
+    return expanded_ <= kMostExpanded;
   }
 
   // Behind the parenthesis that closes the one at `begin`, or behind that one where none does.
-  static std::size_t end_of_command(std::string_view text, std::size_t begin) {
+  std::size_t end_of_command(std::string_view text, std::size_t begin) {
+    text = text.substr(0, begin + kLongestOperation);
+    if (lacks(')', text, begin, no_parenthesis_before_)) return begin + 1;
     int depth = 0;
-    const std::size_t end = std::min(text.size(), begin + kLongestOperation);
-    for (std::size_t i = begin; i < end && text[i] != '\n'; ++i) {
-      if (text[i] == '(') ++depth;
-      if (text[i] == ')' && --depth == 0) return i + 1;
+    char quote = 0;
+    for (std::size_t i = begin; i < text.size(); ++i) {
+      const char c = text[i];
+      if (quote != 0) {
+        if (c == quote) quote = 0;
+      } else if (c == '\'' || c == '"') {
+        quote = c;
+      } else if (c == '(') {
+        ++depth;
+      } else if (c == ')' && --depth == 0) {
+        return i + 1;
+      }
     }
     return begin + 1;
   }
@@ -237,125 +342,182 @@ class ShellText {
     return operation;
   }
 
-  void put_fallback(const std::string& variable, std::string_view fallback) {
+  // ":=" and "=" set the variable.
+  void put_fallback(const std::string& variable, std::string_view fallback, std::string_view operation) {
     diagnostics_.warning(
         {.code = "assumed",
          .where = {name_, line_, 0},
          .message = fmt::format("${} is not known: {}, its default, is taken", variable, in_quotes(fallback)),
          .hint = fmt::format("--define {}=VALUE", variable)});
-    put({.text = std::string(fallback)});
+    const ShellWord value{.text = std::string(fallback)};
+    if (operation.substr(0, 2).find('=') != std::string_view::npos)
+      set(variable, is_certain() ? std::optional<Words>({value}) : std::nullopt);
+    put(value);
   }
 
-  bool affords(const Words& items) {
-    for (const ShellWord& item : items) expanded_ += item.text.size() + 1;
-    return expanded_ <= kMostExpanded;
-  }
-
-  // Each item is a word, on the line where it stands.
-  void put_all(const Words& items) {
+  // Each item is a word, on the line where it stands; or all are one.
+  void put_items(const Words& items, std::string_view index) {
+    if (is_digit(index.front())) {
+      const std::optional<std::int64_t> n = parse_integer(index);
+      if (n && std::cmp_less(*n, items.size())) put(items[static_cast<std::size_t>(*n)]);
+      return;
+    }
+    if (in_one_word_ || in_assignment() || (quote_ == '"' && index == "*")) return put_joined(items);
     if (items.size() == 1) return put(items.front());
-    const bool empty = word_.text.empty();
-    open_ = open_ && !empty;
+    open_ = !word_.text.empty();
     end_word();
-    for (const ShellWord& item : items) words().push_back(item);
+    only_sets_ = false;
+    for (const ShellWord& item : items) {
+      words().push_back(item);
+      if (item.line == 0) words().back().line = line_;  // of the user
+    }
+  }
+
+  void put_joined(const Words& items) {
+    for (const ShellWord& item : items) {
+      if (&item != &items.front()) word_.text += ' ';
+      put(item);
+    }
   }
 
   // As a shell does where an array is asked for without [@].
   void put_first(const Words& items) {
+    open_ = open_ && (quote_ != 0 || !word_.text.empty());
     if (!items.empty()) put(items.front());
   }
 
-  // A value is split at blanks unless it is in quotes; what is not known in it stays marked.
+  // A value is split at blanks unless it is in quotes or set; what is not known in it stays marked.
   void put(const ShellWord& value) {
-    for (std::size_t i = 0; i < value.text.size(); ++i) {
-      const char c = value.text[i];
-      if (quote_ == 0 && (is_shell_blank(c) || c == '\n')) {
+    const bool splits = quote_ == 0 && !in_assignment();
+    const std::string_view text = value.text;
+    const auto& unknown = value.unexpanded;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      const char c = text[i];
+      if (splits && (is_shell_blank(c) || c == '\n')) {
         end_word();
         continue;
       }
       word_.text += c;
       open_ = true;
-      if (c != '$' && c != '`') continue;
-      for (const std::string& unknown : value.unexpanded)
-        if (begins_unknown(std::string_view(value.text).substr(i), unknown))
-          word_.unexpanded.push_back(unknown);
+      if ((c != '$' && c != '`') || unknown.empty()) continue;
+      const std::string_view here = unknown_at(text.substr(i));
+      if (std::ranges::find(unknown, here) != unknown.end())
+        mark_unknown(word_, here);
+      else if (std::ranges::find(unknown, kOperation) != unknown.end() && text.substr(i).starts_with("${"))
+        mark_unknown(word_, kOperation);
     }
   }
 
-  // `$NAME`, `${NAME` or the command that `unknown` stands for.
-  static bool begins_unknown(std::string_view text, const std::string& unknown) {
-    if (unknown == "(…)") return text.starts_with("$(");
-    if (unknown == "`…`") return text.starts_with('`');
-    text.remove_prefix(text.starts_with("${") ? 2 : 1);
-    return text.starts_with(unknown);
+  [[nodiscard]] bool in_assignment() const {
+    return array_.empty() && only_sets_ && !set_name(word_.text).empty();
   }
 
   // The items of the array that is read, or the words of the command.
   Words& words() { return array_.empty() ? command_ : items_; }
 
   void end_word() {
-    if (open_) {
+    if (std::exchange(open_, false)) {
       word_.line = line_;
-      words().push_back(std::move(word_));
+      if (array_.empty()) note_here_document();
+      if (!array_.empty() || !compounds_.takes(word_.text, command_)) {
+        if (array_.empty() && set_name(word_.text).empty() && !is_declaring(word_.text)) only_sets_ = false;
+        words().push_back(std::move(word_));
+      }
     }
     word_ = {};
-    open_ = false;
   }
 
-  // Behind NAME= at the beginning of a command.
-  [[nodiscard]] bool begins_array() const {
-    return open_ && word_.text.ends_with('=') && !set_name(word_.text).empty();
+  [[nodiscard]] bool is_declaring(std::string_view word) const {
+    return declares(word) || (word.starts_with('-') && !command_.empty() && declares(command_.front().text));
+  }
+
+  // "<<EOF", "<<-EOF", "<< EOF": its lines follow this one.
+  void note_here_document() {
+    const std::string_view text = word_.text;
+    const bool alone = !command_.empty() && (command_.back().text == "<<" || command_.back().text == "<<-");
+    if (alone)
+      here_ = text;
+    else if (text.starts_with("<<") && !text.starts_with("<<<"))
+      here_ = text.substr(text.starts_with("<<-") ? 3 : 2);
+  }
+
+  [[nodiscard]] bool is_certain() const { return !compounds_.is_open() && join_.empty(); }
+
+  void set(const std::string& name, std::optional<Words> value, bool appends = false, bool array = false) {
+    if (variables_.set(name, std::move(value), appends, array)) last_set_[name] = at_;
+    if (compounds_.in_braces()) variables_.never_known(name);
+  }
+
+  void forget_names(std::string_view text) {
+    for (const std::string& name : names_in(text)) set(name, std::nullopt);
   }
 
   void end_array() {
     end_word();
     const std::string name(set_name(array_));
-    const bool joined =
-        std::ranges::any_of(command_, [](const ShellWord& word) { return is_one_of(word.text, kJoins); });
     std::optional<Words> items = std::exchange(items_, {});
-    if (depth_ > 0 || joined) items.reset();
-    variables_.set(name, std::move(items), array_.ends_with("+="), true);
-    array_.clear();
+    const bool indexed = std::ranges::any_of(*items, [](const ShellWord& item) {
+      return item.text.starts_with('[') && item.text.find("]=") != std::string::npos;
+    });
+    if (!is_certain() || indexed) items.reset();
+    set(name, std::move(items), array_.ends_with("+="), true);
     script_ = true;
+    if (std::ranges::any_of(command_, changes_values)) variables_.never_known(name);
+    array_.clear();
+    after_array_ = true;
   }
 
-  // Parts of a command that others join: `cd there && torchrun …`, `… | tee log`.
-  void end_command() {
+  // Of commands that `joins` joins with the next: `cd there && torchrun …`, `… | tee log`.
+  void end_command(std::string_view joins) {
     end_word();
-    Words part;
-    std::string join;
-    for (ShellWord& word : command_) {
-      if (!is_one_of(word.text, kJoins)) {
-        part.push_back(std::move(word));
-        continue;
-      }
-      end_part(std::exchange(part, {}), join);
-      join = word.text;
-    }
-    end_part(std::move(part), join);
-    command_.clear();
-  }
-
-  void end_part(Words part, std::string_view join) {
-    if (part.empty()) return;
-    if (is_one_of(part.front().text, kBegins)) ++depth_;
-    if (is_one_of(part.front().text, kEnds)) --depth_;
-    const bool certain = depth_ <= 0 && join.empty();
-    auto first = part.begin();
-    while (first != part.end() && is_one_of(first->text, kBefore)) ++first;
-    const auto set =
-        std::find_if(first, part.end(), [](const ShellWord& word) { return set_name(word.text).empty(); });
-    if (set == part.end()) {
-      for (auto word = first; word != part.end(); ++word) set_variable(*word, certain);
+    const bool follows = is_one_of(joins, kJoins);
+    if (command_.empty() && !after_array_) {
+      if (follows) join_ = joins;
       return;
     }
-    const auto cut =
-        std::find_if(set, part.end(), [](const ShellWord& word) { return is_redirection(word.text); });
-    const Words command(std::make_move_iterator(set), std::make_move_iterator(cut));
-    if (join != "|" && join != "||" && join != "&") all_.insert(all_.end(), command.begin(), command.end());
-    const bool launches =
-        std::ranges::any_of(command, [](const ShellWord& word) { return word.text.ends_with(".py"); });
-    if (launches && command.size() >= launch_.size()) launch_ = command;
+    if (!command_.empty()) run(std::exchange(command_, {}), is_certain() && joins != "|" && joins != "&");
+    join_ = follows ? joins : "";
+    after_array_ = false;
+    only_sets_ = true;
+  }
+
+  void run(Words words, bool certain) {
+    const auto redirects = [](const ShellWord& word) { return is_redirection(word.text); };
+    words.erase(std::ranges::find_if(words, redirects), words.end());
+    if (words.empty()) return;
+    if (declares(words.front().text)) return declare(words, certain);
+    const auto first =
+        std::ranges::find_if(words, [](const ShellWord& word) { return set_name(word.text).empty(); });
+    if (first == words.end()) {
+      for (const ShellWord& word : words) set_variable(word, certain);
+      return;
+    }
+    const Words command(std::make_move_iterator(first), std::make_move_iterator(words.end()));
+    forget_what_it_sets(command);
+    if (join_.empty() || join_ == "&&") all_.insert(all_.end(), command.begin(), command.end());
+    if (std::ranges::any_of(command, [](const ShellWord& word) { return word.text.ends_with(".py"); }))
+      launches_.push_back(command);
+  }
+
+  void declare(const Words& words, bool certain) {
+    const bool changes = std::ranges::any_of(words, changes_values);
+    for (const ShellWord& word : words) {
+      const std::string name(set_name(word.text));
+      if (!name.empty()) set_variable(word, certain);
+      if (changes && !word.text.starts_with('-')) variables_.never_known(name.empty() ? word.text : name);
+    }
+  }
+
+  void forget_what_it_sets(const Words& command) {
+    for (const std::string& name : names_set_by(command)) set(name, std::nullopt);
+    const std::string_view first = command.front().text;
+    if (script_ && command.size() > 1 && (first == "source" || first == ".")) {
+      diagnostics_.warning(
+          {.code = "not-read",
+           .where = {name_, command.front().line, 0},
+           .message = fmt::format("{} is not read: what it sets is not known", in_quotes(command[1].text)),
+           .hint = "--define NAME=VALUE for what it changes"});
+    }
   }
 
   // What holds a part that is not known is known only as a list of options.
@@ -363,30 +525,43 @@ class ShellText {
     const std::string name(set_name(word.text));
     const std::size_t equals = word.text.find('=');
     ShellWord value{.text = word.text.substr(equals + 1), .unexpanded = word.unexpanded, .line = word.line};
-    const bool known = value.unexpanded.empty() || value.text.find(' ') != std::string::npos;
-    variables_.set(name, certain && known ? std::optional<Words>({std::move(value)}) : std::nullopt,
-                   word.text[equals - 1] == '+', false);
+    const std::size_t unknown = value.unexpanded.size();
+    const bool known = unknown == 0 || (unknown <= kMostUnknown && value.text.find(' ') != std::string::npos);
+    const bool item = word.text[name.size()] == '[';
+    set(name, certain && known && !item ? std::optional<Words>({std::move(value)}) : std::nullopt,
+        word.text[equals - 1] == '+');
     script_ = true;
   }
 
   const std::string& name_;
   ShellVariables variables_;
   Diagnostics& diagnostics_;
-  Words all_, launch_, command_, items_;
+  Words all_, command_, items_;
+  std::vector<Words> launches_;
+  LastSet later_, last_set_;
   ShellWord word_;
   std::string array_;  // "NAME=" or "NAME+=" of the array that is read
-  std::size_t at_ = 0, expanded_ = 0;
+  ShellCompounds compounds_;
+  std::string join_;  // with the command before: "&&", "||", "|"
+  std::string here_;  // the last line of the here-document that follows this one
+  std::size_t at_ = 0, expanded_ = 0, no_brace_before_ = 0, no_parenthesis_before_ = 0;
+  int parentheses_ = 0;  // open within words
   char quote_ = 0;
   bool open_ = false;  // a word has begun, be it empty
+  bool only_sets_ = true, after_array_ = false, in_one_word_ = false, here_documents_ = true;
   bool script_ = false;
-  int line_ = 1, quote_line_ = 1, depth_ = 0;
+  int line_ = 1, quote_line_ = 1, array_line_ = 1;
 };
 
 }  // namespace
 
-std::vector<ShellWord> shell_words(std::string_view text, const std::string& name,
-                                   const ShellDefines& defines, Diagnostics& diagnostics) {
-  return ShellText(name, defines, diagnostics).read(text);
+ShellCommands shell_words(std::string_view text, const std::string& name, const ShellDefines& defines,
+                          Diagnostics& diagnostics) {
+  text = without_byte_order_mark(text);
+  Diagnostics unheard;
+  ShellText first(name, defines, unheard);
+  (void)first.read(text);
+  return ShellText(name, defines, diagnostics, std::move(first).last_set()).read(text);
 }
 
 ShellWord expanded_word(std::string_view word, const std::string& name, const ShellDefines& defines,

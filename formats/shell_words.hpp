@@ -2,9 +2,9 @@
 //
 //   variables  that are defined are replaced, others stay marked, so that a reader that needs them refuses
 //              them. What a text sets itself (NAME=…, NAME=( … ), NAME+=…) counts unless the user defined it.
-//              What it sets in a branch or a loop, or from a command, is not known.
-//   a script   is a text that sets variables. Of its commands the longest with a Python file is taken: the
-//              launch. Of other texts all lines are taken, which hold options.
+//              What it sets in any other way is not known: in a branch, a loop or a function, from a
+//              command, by `read`, `let`, `unset`, … Nor is what a loop or a function sets further down.
+//   a script   is a text that sets variables. Its commands with a Python file are its launches.
 #pragma once
 
 #include <functional>
@@ -19,16 +19,24 @@ namespace stagecraft {
 
 struct ShellWord {
   std::string text = {};
-  std::vector<std::string> unexpanded = {};  // variables in it that nobody defined; "(…)" and "`…`": commands
+  std::vector<std::string> unexpanded = {};  // variables in it that nobody defined; "(…)" and "`…`" of
+                                             // commands, "{…}" of ${NAME%4} and the like; each once
   int line = 0;
+};
+
+using ShellWords = std::vector<ShellWord>;
+
+struct ShellCommands {
+  std::vector<ShellWords> launches = {};  // of a script
+  ShellWords all = {};                    // of all lines, without what sets variables
 };
 
 using ShellDefines = std::map<std::string, std::string, std::less<>>;
 
 // Splits as a shell does: quotes, comments, backslashes at line ends, pipes and redirections. Reports unclosed
-// quotes, and defaults (`${TP:-8}`) that are taken.
-[[nodiscard]] std::vector<ShellWord> shell_words(std::string_view text, const std::string& name,
-                                                 const ShellDefines& defines, Diagnostics& diagnostics);
+// quotes and arrays, and defaults (`${TP:-8}`) that are taken.
+[[nodiscard]] ShellCommands shell_words(std::string_view text, const std::string& name,
+                                        const ShellDefines& defines, Diagnostics& diagnostics);
 
 // A word that a shell has already unquoted.
 [[nodiscard]] ShellWord expanded_word(std::string_view word, const std::string& name,

@@ -224,6 +224,16 @@ TEST(MegatronScript, DoesNotGrowBeyondMeasure) {
   EXPECT_EQ(value(read(script + "pretrain_gpt.py --num-layers 4 --bf16 $A\n"), "num_layers"), "4");
 }
 
+// Each line would double the notes of what is not known in it.
+TEST(MegatronScript, NotesOnceWhatIsNotKnown) {
+  std::string script = "A=\" --num-layers 4 --load $D/1 --save $D/2 --exit-interval $DIR\"\n";
+  for (int i = 0; i < 60; ++i) script += "A=\"${A} --bf16\"\n";
+  const MegatronArguments argv = read(script + "pretrain_gpt.py $A\n");
+  EXPECT_EQ(value(argv, "num_layers"), "4");
+  EXPECT_THAT(argv.find("save")->unexpanded, ElementsAre("D"));
+  EXPECT_THAT(argv.find("exit_interval")->unexpanded, ElementsAre("DIR"));
+}
+
 // Nothing is run, so nobody knows which way it goes.
 TEST(MegatronScript, DoesNotKnowWhatABranchSets) {
   const std::string launch = "torchrun pretrain_gpt.py --lr $ARGS --tp $TP\n";
@@ -233,6 +243,104 @@ TEST(MegatronScript, DoesNotKnowWhatABranchSets) {
     EXPECT_THAT(argv.find("lr")->unexpanded, ElementsAre("ARGS")) << branch;
     EXPECT_EQ(value(argv, "tp"), "2") << branch;
   }
+}
+
+// What a script that sets TP to 4, and then does this, gives its launch; "unknown": the user is asked for it.
+std::string tensor_after(const std::string& lines, const std::string& asked = "$TP") {
+  Diagnostics diagnostics;
+  const auto arguments = read_megatron_text(
+      "TP=4\n" + lines + "\ntorchrun pretrain_gpt.py --num-layers 2 --tp " + asked, "job", {}, diagnostics);
+  EXPECT_TRUE(arguments.has_value()) << lines;
+  if (!arguments || arguments->find("tp") == nullptr) return "absent";
+  return arguments->find("tp")->unexpanded.empty() ? value(*arguments, "tp") : "unknown";
+}
+
+TEST(MegatronScript, DoesNotKnowWhatItDoesNotEvaluate) {
+  for (const char* lines : {"if a; then\n echo\nelse if b; then\n echo\nfi\nfi\nif c; then\n TP=8\nfi",
+                            "for i in 1 2; do if a; then echo; fi; done\nif c; then\n TP=8\nfi",
+                            "case $X in\n big) TP=8 ;;\nesac",
+                            "case $X in (a|b) TP=8;; esac",
+                            "declare -i TP=8\nTP+=4",
+                            "read TP < file",
+                            "read -r TP < <(cat file)",
+                            "let TP=8",
+                            "((TP=8))",
+                            "for ((TP=1; TP<8; TP++)); do echo; done",
+                            "X=$((TP*=2))",
+                            "TP[0]=8",
+                            "unset TP",
+                            "printf -v TP 8",
+                            "for TP in 1 2; do echo; done",
+                            "f() {\n TP=8\n}\nf",
+                            "function f {\n TP=8\n}\nTP=2\nf",
+                            "f() { TP=8; }; TP=2; f",
+                            "a &&\n TP=8",
+                            "( TP=8",
+                            "TP=`a b`",
+                            "X=$(a ')')\nTP=$X"})
+    EXPECT_EQ(tensor_after(lines), "unknown") << lines;
+  for (const char* asked : {"${TP%6}", "${TP:+8}", "${#TP}", "${TP", "${T[1]}", "${T[$i]}", "${T[@]:1}"})
+    EXPECT_EQ(tensor_after("T=($X 8)", asked), "unknown") << asked;
+}
+
+// The first time it is 4, another time 8.
+TEST(MegatronScript, DoesNotKnowWhatALoopOrAFunctionSetsFurtherDown) {
+  const std::string launch = "torchrun pretrain_gpt.py --tp $TP";
+  for (const std::string& script :
+       {"while a; do\n" + launch + "\nTP=8\ndone\n", "f() { " + launch + "; }\nTP=8\nf\n"})
+    EXPECT_THAT(read("TP=4\n" + script).find("tp")->unexpanded, ElementsAre("TP")) << script;
+  EXPECT_EQ(value(read("TP=4\nf() {\n" + launch + "\n}\nf\n"), "tp"), "4");
+}
+
+TEST(MegatronScript, KnowsWhatItSetsForCertain) {
+  for (const char* lines :
+       {"TP=8;PP=4;", "export -x TP=8", "a && b\nTP=8", "if a; then b; fi; TP=8", "TP=8 # fi", "TP=8 2>&1",
+        "cat <<EOF\nTP=2\nit's\nEOF\nTP=8", "X=$(\nTP=2\necho)\nTP=8", "case $X in a) PP=2;; esac; TP=8"})
+    EXPECT_EQ(tensor_after(lines), "8") << lines;
+  for (const char* asked : {"${T[1]}", "${TP:-8}", "${E:-8}"})
+    EXPECT_EQ(tensor_after("T=(1 8)\nTP=8\nE=", asked).substr(0, 1), "8") << asked;
+  EXPECT_EQ(tensor_after("X=\"2 --bf16\"\nY=$X\nZ=\"${Y[*]} --pp 2\"", "$Z"), "2");
+}
+
+TEST(MegatronScript, TakesADefaultOnceWhereItIsSet) {
+  Diagnostics said;
+  const auto argv =
+      read_megatron_text(": ${TP:=8}\nPP=$TP\npretrain_gpt.py --tp $TP --pp $PP", "job", {}, said);
+  EXPECT_EQ(value(*argv, "tp") + value(*argv, "pp"), "88");
+  ASSERT_EQ(said.items().size(), 1u);
+  EXPECT_EQ(said.items()[0].code, "assumed");
+}
+
+TEST(MegatronScript, AsksForAnArrayByItsName) {
+  const std::string script =
+      "A=(--bf16)\nif x; then A+=(--fp8); fi\npretrain_gpt.py --vocab-size 8 \"${A[@]}\" --lr 1\n";
+  EXPECT_NE(refusal(script).find("error: $A may hold any option"), std::string::npos);
+  const MegatronArguments argv = read(script, {{"A", "--fp16 --split '9 1'"}});
+  EXPECT_EQ(value(argv, "vocab_size"), "8");
+  EXPECT_EQ(value(argv, "fp16"), "none");
+  EXPECT_EQ(value(argv, "split"), "9 1");
+  EXPECT_EQ(argv.find("split")->where.line, 3);
+}
+
+// A longer command is no launch of Megatron-LM, another is.
+TEST(MegatronScript, ReadsTheLaunchWithMostOptions) {
+  const std::string aside = "X=1\npython prepare.py --input a b c d e f g h i j k\n";
+  const std::string launch = "torchrun pretrain_gpt.py --num-layers 4 --bf16\n";
+  EXPECT_EQ(value(read(aside + launch), "num_layers"), "4");
+  Diagnostics said;
+  const auto argv =
+      read_megatron_text(aside + "if a; then\n" + launch + "else\n" + launch + "fi\n", "job", {}, said);
+  ASSERT_TRUE(argv.has_value());
+  ASSERT_EQ(said.items().size(), 1u);
+  EXPECT_NE(render(said.items()[0]).find("2 commands hold options of Megatron-LM, that of line 6 is read"),
+            std::string::npos);
+}
+
+TEST(MegatronScript, WarnsOfAnotherThatItReads) {
+  Diagnostics said;
+  (void)read_megatron_text("TP=4\nsource env.sh\npretrain_gpt.py --tp $TP", "job", {}, said);
+  ASSERT_EQ(said.items().size(), 1u);
+  EXPECT_EQ(said.items()[0].code, "not-read");
 }
 
 TEST(MegatronArgv, KnowsTheLineOfEachOption) {
@@ -276,6 +384,7 @@ TEST(MegatronArgv, CountsTheLastOfTwo) {
 
 TEST(MegatronArgv, RefusesWhatItCannotSplit) {
   EXPECT_EQ(refusal("--split '99,1,0\n--lr 1\n"), "job:1: error: the quote ' is not closed");
+  EXPECT_EQ(refusal("TP=1\nA=( --lr 1\npretrain_gpt.py $A\n"), "job:2: error: the array A is not closed");
   EXPECT_EQ(
       refusal("$OPTIONS --lr 1"),
       "job:1: error: $OPTIONS may hold any option, and its value is not known\n"
