@@ -196,7 +196,7 @@ class Search(unittest.TestCase):
                 self.run_it("check", best)
                 self.assertIn('software: "../soft.yaml"', best.read_text())
         self.run_it("search", self.file.name, "--write-best", "here.yaml", "--fix", "schedule", "--top", "1", cwd=self.folder)
-        self.assertIn("software: soft.yaml", (self.folder / "here.yaml").read_text())
+        self.assertIn('software: "soft.yaml"', (self.folder / "here.yaml").read_text())
 
     # A plan that a dead node stops early would be the best one.
     def test_iterations_that_never_end_are_not_ranked(self):
