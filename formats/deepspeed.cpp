@@ -113,7 +113,7 @@ std::optional<Fragment> import_plain(SettingsReader& reader, const ImportRequest
   Entries training = training_of(reader, batch, zero, fragment), memory;
   if (const auto said = std::ranges::find(training, "precision", &FragmentEntry::key); said != training.end())
     add_bucket_copies(zero.stage, said->value.text, batch.data.value_or(0), memory);
-  else if (zero.stage < 3)
+  else if (zero.stage < 3 && batch.data.value_or(0) != 1)
     fragment.missing.emplace_back(
         "memory: {bucket_copies: true}   # under options, of fp16 and bf16: DeepSpeed's optimizers");
   if (!memory.empty()) options.push_back(map_entry("memory", std::move(memory)));

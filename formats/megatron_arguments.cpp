@@ -349,7 +349,7 @@ ShellWords launch_of(ShellCommands commands, const std::string& name, Diagnostic
                          .where = {name, chosen->front().line, 0},
                          .message = fmt::format("{} hold options of Megatron-LM, that of line {} is read",
                                                 counted(launches, "command"), chosen->front().line),
-                         .hint = "import another without the rest of the script"});
+                         .hint = "to import another, give a file that holds its command alone"});
   }
   return std::move(*chosen);
 }

@@ -30,7 +30,12 @@ bool ShellCompounds::takes(std::string_view word, ShellWords& command) {
     const std::string_view first = command.front().text;
     const bool heads = first == "function" || (first == "case" && word == "in") || word == "()";
     if (heads) command.clear();
+    if (heads && word.ends_with("(){")) open_ += '}';
     return heads;
+  }
+  if (word.ends_with("(){")) {
+    open_ += '}';
+    return true;
   }
   for (const ShellOpener& opener : kOpeners) {
     if (opener.word != word) continue;

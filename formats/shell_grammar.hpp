@@ -28,11 +28,10 @@ class ShellCompounds {
 
   [[nodiscard]] bool is_open() const { return !open_.empty(); }
   [[nodiscard]] bool in_braces() const { return open_.find('}') != std::string::npos; }
-  // In a loop or a function.
-  [[nodiscard]] bool may_repeat() const { return open_.find_first_of("d}") != std::string::npos; }
 
  private:
-  std::string open_;  // by the first letter of what closes each, backwards
+  std::string
+      open_;  // the first letter of what closes each ("f" of fi, "d" of done, "}", ")"), outermost first
 };
 
 // `export`, `declare`, …

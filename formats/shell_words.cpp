@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <iterator>
-#include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "base/text.hpp"
@@ -26,21 +26,36 @@ constexpr std::size_t kLongestOperation = 4'096, kMostExpanded = 4'194'304;
 // Among what is not known: commands, and ${NAME%.yaml}.
 constexpr std::string_view kCommand = "(…)", kOperation = "{…}";
 constexpr std::string_view kJoins[] = {"&&", "||", "|"};
+constexpr std::string_view kPrefixes[] = {"command", "builtin"}, kPrints[] = {"echo", "printf"};
 
-// "> log", "2>&1", "&>>log".
-bool is_redirection(std::string_view word) {
-  const std::size_t at = word.find_first_not_of("0123456789&");
-  return at != std::string_view::npos && (word[at] == '>' || word[at] == '<');
+// "x = 8", "++x" and "x <<= 1", but not "x == 8" and "x <= 8".
+bool assigns(std::string_view arithmetic) {
+  if (arithmetic.find("++") != std::string_view::npos || arithmetic.find("--") != std::string_view::npos)
+    return true;
+  for (std::size_t at = arithmetic.find('='); at != std::string_view::npos;
+       at = arithmetic.find('=', at + 1)) {
+    const std::string_view before = arithmetic.substr(0, at);
+    if (arithmetic.substr(at).starts_with("=="))
+      ++at;
+    else if (before.ends_with("<<") || before.ends_with(">>") || before.empty() ||
+             std::string_view("!<>").find(before.back()) == std::string_view::npos)
+      return true;
+  }
+  return false;
 }
 
-using LastSet = std::map<std::string, std::size_t, std::less<>>;  // behind which byte of the text
+using VariableNames = std::set<std::string, std::less<>>;
 
 // The commands of a text. Those that set variables do so before the next is read.
 class ShellText {
  public:
+  // `repeated`: what the text sets more than once. A set that is not seen for what it is, in a function or in a
+  // here-document, would count as certain; so would one that a loop or a function meets on its way back.
   ShellText(const std::string& name, const ShellDefines& defines, Diagnostics& diagnostics,
-            LastSet later = {})
-      : name_(name), variables_(defines), diagnostics_(diagnostics), later_(std::move(later)) {}
+            const VariableNames& repeated = {})
+      : name_(name), variables_(defines), diagnostics_(diagnostics) {
+    for (const std::string& several : repeated) variables_.never_known(several);
+  }
 
   ShellCommands read(std::string_view text) {
     for (at_ = 0; at_ < text.size();) step(text);
@@ -53,7 +68,7 @@ class ShellText {
     return {.launches = std::move(launches_), .all = std::move(all_)};
   }
 
-  [[nodiscard]] LastSet last_set() && { return std::move(last_set_); }
+  [[nodiscard]] VariableNames repeated() && { return std::move(repeated_); }
 
   // Expands a word that a shell has already unquoted.
   ShellWord expand(std::string_view text) {
@@ -99,9 +114,18 @@ class ShellText {
       open_parenthesis(text);
     } else if (c == ')') {
       close_parenthesis();
+    } else if (c == '<' || c == '>') {
+      take_redirection(c);
     } else {
       take(c);
     }
+  }
+
+  // "> log", "2>&1", "&>>log"; of "cat<<EOF" the first word ends here.
+  void take_redirection(char c) {
+    if (open_ && word_.text.find_first_not_of("0123456789&<>") != std::string::npos) end_word();
+    word_.redirects = true;
+    take(c);
   }
 
   void blank(std::string_view text) {
@@ -155,7 +179,7 @@ class ShellText {
     } else if (!open_ && text.substr(at_).starts_with("((")) {
       const std::string_view line = text.substr(at_, std::min(text.find('\n', at_), text.size()) - at_);
       const std::string_view all = line.substr(0, std::min(line.find("))"), line.size() - 2) + 2);
-      forget_names(all);
+      if (assigns(all)) forget_names(all);
       word_.text += all;
       open_ = true;
       at_ += all.size();
@@ -247,7 +271,7 @@ class ShellText {
     const std::string_view index = item ? operation.substr(1, operation.size() - 2) : std::string_view();
     const bool whole = index == "@" || index == "*";
     const bool number = !index.empty() && index.size() < 7 && std::ranges::all_of(index, is_digit);
-    if (!open && is_known(variable, begin)) {
+    if (!open && is_known(variable)) {
       const Words& known = *variables_.find(variable);
       if (whole || (number && are_known(known))) return put_items(*variables_.find_items(variable), index);
       const bool empty = known.empty() || known.front().text.empty();
@@ -287,14 +311,12 @@ class ShellText {
 
   // $((TP *= 2))
   void forget_what_arithmetic_sets(std::string_view text) {
-    const bool sets = text.find('=') != std::string_view::npos || text.find("++") != std::string_view::npos ||
-                      text.find("--") != std::string_view::npos;
-    if (sets && text.starts_with("$((")) forget_names(text);
+    if (text.starts_with("$((") && assigns(text)) forget_names(text);
   }
 
   static bool is_default(std::string_view operation) {
     if (operation.starts_with(':')) operation.remove_prefix(1);
-    return operation.starts_with('-') || operation.starts_with('=');
+    return operation.starts_with('-') || operation.starts_with('=') || operation.starts_with('?');
   }
 
   // One that is not may be any number of items.
@@ -302,12 +324,9 @@ class ShellText {
     return std::ranges::all_of(items, [](const ShellWord& item) { return item.unexpanded.empty(); });
   }
 
-  // What a loop or a function reads it may also set further down.
-  bool is_known(const std::string& variable, std::size_t at) {
+  bool is_known(const std::string& variable) {
     const Words* known = variables_.find(variable);
     if (known == nullptr || expanded_ > kMostExpanded) return false;
-    const auto later = later_.find(variable);
-    if (compounds_.may_repeat() && later != later_.end() && later->second > at) return false;
     for (const ShellWord& item : *known) expanded_ += item.text.size() + 1;
     return expanded_ <= kMostExpanded;
   }
@@ -434,18 +453,28 @@ class ShellText {
   // "<<EOF", "<<-EOF", "<< EOF": its lines follow this one.
   void note_here_document() {
     const std::string_view text = word_.text;
-    const bool alone = !command_.empty() && (command_.back().text == "<<" || command_.back().text == "<<-");
+    const bool alone = !command_.empty() && command_.back().redirects &&
+                       (command_.back().text == "<<" || command_.back().text == "<<-");
     if (alone)
       here_ = text;
-    else if (text.starts_with("<<") && !text.starts_with("<<<"))
+    else if (word_.redirects && text.starts_with("<<") && !text.starts_with("<<<"))
       here_ = text.substr(text.starts_with("<<-") ? 3 : 2);
   }
 
   [[nodiscard]] bool is_certain() const { return !compounds_.is_open() && join_.empty(); }
 
   void set(const std::string& name, std::optional<Words> value, bool appends = false, bool array = false) {
-    if (variables_.set(name, std::move(value), appends, array)) last_set_[name] = at_;
+    if (!appends && !extends(name, value) && !set_.insert(name).second) repeated_.insert(name);
+    variables_.set(name, std::move(value), appends, array);
     if (compounds_.in_braces()) variables_.never_known(name);
+  }
+
+  // options="$options --bf16"
+  [[nodiscard]] bool extends(const std::string& name, const std::optional<Words>& value) const {
+    const Words* now = variables_.find(name);
+    if (now == nullptr || now->size() != 1 || !value || value->size() != 1) return false;
+    const std::string& options = now->front().text;
+    return options.find("--") != std::string::npos && value->front().text.find(options) != std::string::npos;
   }
 
   void forget_names(std::string_view text) {
@@ -482,8 +511,8 @@ class ShellText {
   }
 
   void run(Words words, bool certain) {
-    const auto redirects = [](const ShellWord& word) { return is_redirection(word.text); };
-    words.erase(std::ranges::find_if(words, redirects), words.end());
+    leave_out_redirections(words);
+    while (!words.empty() && is_one_of(words.front().text, kPrefixes)) words.erase(words.begin());
     if (words.empty()) return;
     if (declares(words.front().text)) return declare(words, certain);
     const auto first =
@@ -495,8 +524,23 @@ class ShellText {
     const Words command(std::make_move_iterator(first), std::make_move_iterator(words.end()));
     forget_what_it_sets(command);
     if (join_.empty() || join_ == "&&") all_.insert(all_.end(), command.begin(), command.end());
-    if (std::ranges::any_of(command, [](const ShellWord& word) { return word.text.ends_with(".py"); }))
+    if (std::ranges::any_of(command, [](const ShellWord& word) { return word.text.ends_with(".py"); }) &&
+        !is_one_of(command.front().text, kPrints))
       launches_.push_back(command);
+  }
+
+  // With the file that stands apart: "> log".
+  static void leave_out_redirections(Words& words) {
+    Words kept;
+    bool file_follows = false;
+    for (ShellWord& word : words) {
+      const std::string_view text = word.text;
+      if (word.redirects)
+        file_follows = text.ends_with('<') || text.ends_with('>') || text.ends_with('|') || text == "<<-";
+      else if (!std::exchange(file_follows, false))
+        kept.push_back(std::move(word));
+    }
+    words = std::move(kept);
   }
 
   void declare(const Words& words, bool certain) {
@@ -511,7 +555,10 @@ class ShellText {
   void forget_what_it_sets(const Words& command) {
     for (const std::string& name : names_set_by(command)) set(name, std::nullopt);
     const std::string_view first = command.front().text;
-    if (script_ && command.size() > 1 && (first == "source" || first == ".")) {
+    const bool evaluates = first == "eval" && std::ranges::any_of(command, [](const ShellWord& word) {
+                             return !word.unexpanded.empty();
+                           });
+    if (script_ && command.size() > 1 && (first == "source" || first == "." || evaluates)) {
       diagnostics_.warning(
           {.code = "not-read",
            .where = {name_, command.front().line, 0},
@@ -538,7 +585,7 @@ class ShellText {
   Diagnostics& diagnostics_;
   Words all_, command_, items_;
   std::vector<Words> launches_;
-  LastSet later_, last_set_;
+  VariableNames set_, repeated_;
   ShellWord word_;
   std::string array_;  // "NAME=" or "NAME+=" of the array that is read
   ShellCompounds compounds_;
@@ -561,7 +608,7 @@ ShellCommands shell_words(std::string_view text, const std::string& name, const 
   Diagnostics unheard;
   ShellText first(name, defines, unheard);
   (void)first.read(text);
-  return ShellText(name, defines, diagnostics, std::move(first).last_set()).read(text);
+  return ShellText(name, defines, diagnostics, std::move(first).repeated()).read(text);
 }
 
 ShellWord expanded_word(std::string_view word, const std::string& name, const ShellDefines& defines,

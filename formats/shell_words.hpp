@@ -3,7 +3,8 @@
 //   variables  that are defined are replaced, others stay marked, so that a reader that needs them refuses
 //              them. What a text sets itself (NAME=…, NAME=( … ), NAME+=…) counts unless the user defined it.
 //              What it sets in any other way is not known: in a branch, a loop or a function, from a
-//              command, by `read`, `let`, `unset`, … Nor is what a loop or a function sets further down.
+//              command, by `read`, `let`, `unset`, … Nor is what it sets more than once, but for a list of
+//              options that grows.
 //   a script   is a text that sets variables. Its commands with a Python file are its launches.
 #pragma once
 
@@ -22,6 +23,7 @@ struct ShellWord {
   std::vector<std::string> unexpanded = {};  // variables in it that nobody defined; "(…)" and "`…`" of
                                              // commands, "{…}" of ${NAME%4} and the like; each once
   int line = 0;
+  bool redirects = false;  // begins with an operator, "2>" or "<"
 };
 
 using ShellWords = std::vector<ShellWord>;

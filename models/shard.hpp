@@ -149,7 +149,7 @@ struct Shard {
   // module is skipped (PyTorch's non-reentrant checkpoints).
   bool recompute_stops_early = false;
   bool fused_kernels = true;  // without it nothing is fused
-  LateFusions unfused = {};   // and these are not in any case
+  LateFusions unfused = {};   // and these run unfused even so
   bool gradient_accumulation_fusion = true;
   Fp8Recipe fp8_recipe = Fp8Recipe::kDelayed;
   // Layouts that products with one scale a tensor read. 2: a GEMM takes both operands along k, so that a

@@ -91,7 +91,7 @@ void add_sharding(std::vector<MemoryVariant>& variants, const Scenario& scenario
         [](Scenario& s) { s.options.reshard_after_forward = true; });
 }
 
-// Optimizer states and activations in host memory, where it is known that they fit there.
+// Optimizer states and activations in host memory, where every node says how much of it there is.
 void add_more_offload(std::vector<MemoryVariant>& variants, const Scenario& scenario) {
   const auto is_stated = [](const NodeGroup& group) { return group.node.host_memory > Bytes(0); };
   if (!scenario.cluster || !std::ranges::all_of(scenario.cluster->groups, is_stated)) return;

@@ -200,7 +200,7 @@ struct PricingRequest {
   const OffloadSpec& offload;
   // GPUs of the whole job, where the plan prices a part of it; absent: those of the plan
   std::optional<int> gpus = {};
-  Shard shard = {};           // shard_of() it
+  Shard shard = {};           // what shard_of() makes of the rest
   bool shared_links = false;  // record the traffic of every price on the links of the cluster
   // Memo of placements for this cluster, these degrees and this rank order; nullptr: nothing is remembered.
   // Unused with shared links.

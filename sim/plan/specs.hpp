@@ -132,7 +132,7 @@ struct SoftwareRules {
 struct OptionsSpec {
   bool scatter_gather = true;  // tensor ranks send 1/t of a pipeline message each, receivers gather
   bool fused_kernels = true;
-  LateFusions unfused = {};  // all the same; the software may leave more (rules.unfused)
+  LateFusions unfused = {};  // even where kernels are fused; the software may leave more (rules.unfused)
   bool gradient_accumulation_fusion = true;
   // Flash kernel, by its name in the profile ("fa2", "cudnn"): they differ by 1.6 to 1.9 x on one H100.
   // Empty: the one that the profile has in use.

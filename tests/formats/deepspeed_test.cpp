@@ -58,6 +58,10 @@ TEST(DeepSpeedImport, NamesItsSoftwareWhereTheTrainerIsKnown) {
   const Import open = import_text(R"({"bf16": {"enabled": "auto"}, "zero_optimization": {"stage": 2}})");
   ASSERT_TRUE(open.fragment.has_value());
   EXPECT_THAT(open.fragment->missing, Contains(HasSubstr("memory: {bucket_copies: true}   # under options")));
+  const Import alone = import_text(R"({"bf16": {"enabled": "auto"}, "zero_optimization": {"stage": 2},
+      "train_batch_size": 8, "train_micro_batch_size_per_gpu": 8, "gradient_accumulation_steps": 1})");
+  ASSERT_TRUE(alone.fragment.has_value());
+  EXPECT_THAT(alone.fragment->missing, testing::Not(Contains(HasSubstr("bucket_copies"))));
 }
 
 TEST(DeepSpeedImport, ReadsTheOldSwitchesOfOffloading) {

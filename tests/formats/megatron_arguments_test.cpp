@@ -245,11 +245,11 @@ TEST(MegatronScript, DoesNotKnowWhatABranchSets) {
   }
 }
 
-// What a script that sets TP to 4, and then does this, gives its launch; "unknown": the user is asked for it.
+// What a script that does this gives its launch; "unknown": the user is asked for it.
 std::string tensor_after(const std::string& lines, const std::string& asked = "$TP") {
   Diagnostics diagnostics;
-  const auto arguments = read_megatron_text(
-      "TP=4\n" + lines + "\ntorchrun pretrain_gpt.py --num-layers 2 --tp " + asked, "job", {}, diagnostics);
+  const auto arguments = read_megatron_text(lines + "\ntorchrun pretrain_gpt.py --num-layers 2 --tp " + asked,
+                                            "job", {}, diagnostics);
   EXPECT_TRUE(arguments.has_value()) << lines;
   if (!arguments || arguments->find("tp") == nullptr) return "absent";
   return arguments->find("tp")->unexpanded.empty() ? value(*arguments, "tp") : "unknown";
@@ -280,10 +280,39 @@ TEST(MegatronScript, DoesNotKnowWhatItDoesNotEvaluate) {
                             "X=$(a ')')\nTP=$X"})
     EXPECT_EQ(tensor_after(lines), "unknown") << lines;
   for (const char* asked : {"${TP%6}", "${TP:+8}", "${#TP}", "${TP", "${T[1]}", "${T[$i]}", "${T[@]:1}"})
-    EXPECT_EQ(tensor_after("T=($X 8)", asked), "unknown") << asked;
+    EXPECT_EQ(tensor_after("TP=4\nT=($X 8)", asked), "unknown") << asked;
 }
 
-// The first time it is 4, another time 8.
+// A function or a here-document that is not seen as one would set it for certain.
+TEST(MegatronScript, DoesNotKnowWhatIsSetMoreThanOnce) {
+  for (const char* lines : {"TP=4\nTP=8", "TP=4\nf ( ) {\nTP=8\n}", "TP=4\nf(){\nTP=8\n}\nTP=2\nf",
+                            "TP=4\nfunction f(){ TP=8; }", "TP=4\nunset TP", "TP=(4)\nTP[0]=8"})
+    EXPECT_EQ(tensor_after(lines), "unknown") << lines;
+  EXPECT_EQ(tensor_after("TP=4\nif (( TP > 8 )); then exit; fi\n(( TP <= 8 ))"), "4");
+  EXPECT_EQ(value(read("A=\"--bf16 --lr 1\"\nA=\"$A --tp 4\"\npretrain_gpt.py $A"), "tp"), "4");
+}
+
+// Of a command that writes its output somewhere, all options are read.
+TEST(MegatronScript, LeavesOutRedirectionsAlone) {
+  for (const char* written : {"2>err.log", "> log", "2>&1", "--wandb-exp-name '>big'", "<in"})
+    EXPECT_EQ(
+        value(read("TP=4\ntorchrun pretrain_gpt.py --num-layers 2 " + std::string(written) + " --tp $TP"),
+              "tp"),
+        "4")
+        << written;
+  EXPECT_EQ(tensor_after("cat>hosts<<EOF\nTP=2\nEOF\necho \"<<END\"\nTP=4"), "4");
+}
+
+TEST(MegatronScript, SaysWhatItTakesInUnread) {
+  for (const char* line : {"source env.sh", "command . env.sh", "eval \"$(cat env)\""}) {
+    Diagnostics said;
+    (void)read_megatron_text("TP=4\n" + std::string(line) + "\npretrain_gpt.py --tp $TP", "job", {}, said);
+    ASSERT_EQ(said.items().size(), 1u) << line;
+    EXPECT_EQ(said.items()[0].code, "not-read");
+  }
+}
+
+// The first time it is 4, another time 8: it is set twice.
 TEST(MegatronScript, DoesNotKnowWhatALoopOrAFunctionSetsFurtherDown) {
   const std::string launch = "torchrun pretrain_gpt.py --tp $TP";
   for (const std::string& script :
