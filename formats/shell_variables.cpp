@@ -82,8 +82,8 @@ std::optional<ShellWords> ShellVariables::find_items(const std::string& name) co
   return known == nullptr ? std::nullopt : std::optional<ShellWords>(*known);
 }
 
-bool ShellVariables::set(const std::string& name, std::optional<ShellWords> value, bool appends, bool array) {
-  if (fixed_.contains(name)) return false;
+void ShellVariables::set(const std::string& name, std::optional<ShellWords> value, bool appends, bool array) {
+  if (fixed_.contains(name)) return;
   const auto [place, added] = known_.try_emplace(name);
   std::optional<ShellWords>& now = place->second;
   if (!value || !appends || added) {
@@ -94,7 +94,6 @@ bool ShellVariables::set(const std::string& name, std::optional<ShellWords> valu
     now->front().text += value->front().text;
     for (const std::string& unknown : value->front().unexpanded) mark_unknown(now->front(), unknown);
   }
-  return true;
 }
 
 void ShellVariables::never_known(const std::string& name) {

@@ -37,8 +37,8 @@ class ShellVariables {
   // Of what a user has given as one text, too.
   [[nodiscard]] std::optional<ShellWords> find_items(const std::string& name) const;
 
-  // nullopt where it is not known, as in a branch. False where nothing is changed.
-  bool set(const std::string& name, std::optional<ShellWords> value, bool appends, bool array);
+  // nullopt where it is not known, as in a branch.
+  void set(const std::string& name, std::optional<ShellWords> value, bool appends, bool array);
   // Whatever is set later: a function may run at any time, and an integer adds where a text would grow.
   void never_known(const std::string& name);
 
