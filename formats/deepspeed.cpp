@@ -60,8 +60,7 @@ Entries training_of(SettingsReader& reader, const Batch& batch, const ZeroSettin
     fragment.missing.push_back(open_line(reader, "micro_batch_size", "1", "train_micro_batch_size_per_gpu"));
   fragment.missing.emplace_back("sequence_length: 2048   # under training");
   read_precision(reader, zero, training);
-  if (training.empty() ||
-      std::ranges::none_of(training, [](const FragmentEntry& e) { return e.key == "precision"; }))
+  if (find_entry(training, "precision") == nullptr)
     fragment.missing.push_back(open_line(reader, "precision", "bf16", "bf16.enabled"));
   fragment.missing.emplace_back("recompute: none   # under training: the model decides, not DeepSpeed");
   return training;
@@ -111,9 +110,9 @@ std::optional<Fragment> import_plain(SettingsReader& reader, const ImportRequest
   add_section(fragment, "parallelism", std::move(parallelism));
   add_software(reader, options, fragment);
   Entries training = training_of(reader, batch, zero, fragment), memory;
-  if (const auto said = std::ranges::find(training, "precision", &FragmentEntry::key); said != training.end())
+  if (const FragmentEntry* said = find_entry(training, "precision"))
     add_bucket_copies(zero.stage, said->value.text, batch.data.value_or(0), memory);
-  else if (zero.stage < 3 && batch.data.value_or(0) != 1)
+  else if (copies_buckets(zero.stage, batch.data.value_or(0)))
     fragment.missing.emplace_back(
         "memory: {bucket_copies: true}   # under options, of fp16 and bf16: DeepSpeed's optimizers");
   if (!memory.empty()) options.push_back(map_entry("memory", std::move(memory)));

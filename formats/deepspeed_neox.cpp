@@ -296,8 +296,8 @@ class NeoxImport {
 
   void add_software(const Entries& training) {
     const auto text = [&](std::string_view key) {
-      const auto found = std::ranges::find(training, key, &FragmentEntry::key);
-      return found == training.end() ? std::string() : found->value.text;
+      const FragmentEntry* found = find_entry(training, key);
+      return found == nullptr ? std::string() : found->value.text;
     };
     options_.insert(options_.begin(),
                     text_entry("software", megatron_on_deepspeed(text("attention") == "flash", zero_.stage),

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 
@@ -43,6 +44,11 @@ FragmentEntry map_entry(std::string key, std::vector<FragmentEntry> entries) {
   if (!entries.empty()) map.value.where = entries.front().value.where;
   map.entries = std::move(entries);
   return map;
+}
+
+const FragmentEntry* find_entry(const Entries& entries, std::string_view key) {
+  const auto found = std::ranges::find(entries, key, &FragmentEntry::key);
+  return found == entries.end() ? nullptr : &*found;
 }
 
 void add_section(Fragment& fragment, std::string key, Entries entries) {
@@ -90,9 +96,13 @@ std::string_view megatron_on_deepspeed(bool flash, std::int64_t zero_stage) {
   return flash && zero_stage < 3 ? "megatron-lm-2021" : "megatron-deepspeed-2021";
 }
 
+bool copies_buckets(std::int64_t zero_stage, std::int64_t replicas) {
+  return zero_stage < 3 && replicas != 1;
+}
+
 void add_bucket_copies(std::int64_t zero_stage, std::string_view precision, std::int64_t replicas,
                        Entries& memory) {
-  if (zero_stage == 3 || (precision != "fp16" && precision != "bf16") || replicas == 1) return;
+  if (!copies_buckets(zero_stage, replicas) || (precision != "fp16" && precision != "bf16")) return;
   memory.push_back(flag_entry("bucket_copies", true, {.comment = "DeepSpeed's optimizers", .where = {}}));
 }
 

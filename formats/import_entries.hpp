@@ -32,6 +32,8 @@ struct ImportSource {
 // A bare number with decimals.
 [[nodiscard]] FragmentEntry share_entry(std::string key, double value, const ImportSource& source);
 [[nodiscard]] FragmentEntry map_entry(std::string key, std::vector<FragmentEntry> entries);
+// The entry of a key; nullptr where there is none.
+[[nodiscard]] const FragmentEntry* find_entry(const Entries& entries, std::string_view key);
 // Adds the mapping to the fragment, unless there is nothing in it.
 void add_section(Fragment& fragment, std::string key, Entries entries);
 // Lines of at most 100 characters of `items`, the first after `title`.
@@ -53,8 +55,10 @@ void add_section(Fragment& fragment, std::string key, Entries entries);
 // The preset of scenarios/software/ for layers of Megatron-LM on DeepSpeed. Jobs with flash attention, of 2023
 // and later, show nothing of what a tensor collective took in 2021; of ZeRO 3 there is one preset.
 [[nodiscard]] std::string_view megatron_on_deepspeed(bool flash, std::int64_t zero_stage);
-// Adds to `memory` the copies of gradients that DeepSpeed's optimizers of 16 bit make (`bucket_copies`): not
-// that of ZeRO 3, nor, as far as is known, where there is one replica.
+// Whether DeepSpeed's optimizers of 16 bit copy gradients to buckets: not that of ZeRO 3, nor, as far as is
+// known (0: not), where there is one replica.
+[[nodiscard]] bool copies_buckets(std::int64_t zero_stage, std::int64_t replicas);
+// Adds to `memory` those copies (`bucket_copies`), where the precision has 16 bit.
 void add_bucket_copies(std::int64_t zero_stage, std::string_view precision, std::int64_t replicas,
                        Entries& memory);
 

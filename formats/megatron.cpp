@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -14,10 +13,6 @@
 namespace stagecraft {
 
 namespace {
-
-bool has_key(const Entries& entries, std::string_view key) {
-  return std::ranges::any_of(entries, [&](const FragmentEntry& e) { return e.key == key; });
-}
 
 void add_measurement(const MegatronArguments& arguments, std::optional<std::int64_t> batch,
                      std::vector<std::string>& head) {
@@ -82,7 +77,7 @@ std::optional<Fragment> import_megatron(const MegatronArguments& arguments, cons
   fragment.head.push_back(fmt::format("From {}: {} of Megatron-LM, {} arguments", arguments.file,
                                       reader.is_dump() ? "the argument dump" : "the options",
                                       arguments.items.size()));
-  const bool complete = has_key(model, "vocab");
+  const bool complete = find_entry(model, "vocab") != nullptr;
   if (watch.clean()) check_batch(reader, job);
   if (complete && watch.clean()) {
     if (auto line = parameters_line(model, arguments.file, diagnostics))
