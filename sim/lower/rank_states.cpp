@@ -248,10 +248,10 @@ void RankStates::add_gradients(LedgerItems& items, When when) const {
   if (zero() < 2 && shard_.software.bucket_copies) items.add(kGradients, "bucket", bucket);
 }
 
-// Unsharded gradients, reduced unit by unit: those of the unit that runs. Queues are of passes. Under ZeRO 2,
-// where passes hold unsharded gradients, those include the gradients of the unit.
+// Unsharded gradients, reduced unit by unit: those of the unit that runs. Queues are of passes. Where passes
+// hold unsharded gradients, those include the gradients of the unit.
 void RankStates::add_unit_gradients(LedgerItems& items) const {
-  if (queues() || (zero() == 2 && accumulates_whole(request_.job))) return;
+  if (queues() || accumulates_whole(request_.job)) return;
   const Bytes each(state_bytes(shard_).gradient);
   items.add(kGradients, "gradients of a gathered unit",
             beside_shards(largest_unit(each), parameters_ * each));

@@ -442,6 +442,18 @@ TEST(Zero, IsOrdered) {
   }
 }
 
+// PyTorch's pipelines keep gathered weights and unsharded gradients until the step: then stage 3 is stage 2.
+TEST(Zero, IsOrderedWherePipelinesKeepAllUntilTheStep) {
+  const auto peak = [](int stage) {
+    Job job = zero(stage, 8);
+    job.parallelism.pipeline = 4;
+    job.options.memory.whole_gradients = true;
+    job.options.reshard_after_forward = false;
+    return memory_of(job).peak();
+  };
+  EXPECT_LE(peak(3), peak(2));
+}
+
 // Property: ranks of a tensor group hold the model once but for what every rank has: norms.
 TEST(Weights, OfATensorGroupAddUpToTheModel) {
   for (int tensor : {1, 2, 4, 8}) {
