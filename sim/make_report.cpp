@@ -245,6 +245,21 @@ std::optional<std::string> word_on_ideal_fabric(const Scenario& scenario) {
          "published jobs on A100 come out 1 to 13 % too fast without";
 }
 
+// Where no software is named the ZeRO stage chooses it, so stages differ in more than what they shard.
+std::optional<std::string> word_on_sharded_software(const Scenario& scenario) {
+  constexpr std::string_view kPath = "options.software";
+  if (!scenario.profile || zero_stage_in_effect(scenario) < 2 || is_given(scenario, kPath))
+    return std::nullopt;
+  const std::string &runs = scenario.options.software, &below = scenario.profile->software.replicated;
+  if (runs == below) return std::nullopt;
+  const bool whole = scenario.parallelism.pipeline > 1 && scenario.options.memory.whole_gradients;
+  return fmt::format(
+      "{}: none is named, so zero_stage {} runs {}, where less than 2 would run {}{}; name one "
+      "to compare stages",
+      kPath, scenario.parallelism.zero_stage, runs, below,
+      whole ? ", and keeps the gradients and gathered weights of a pipeline until its step" : "");
+}
+
 }  // namespace
 
 FlopRate mean_peak(const Scenario& scenario) {
@@ -295,7 +310,7 @@ Report make_report(const Scenario& scenario, const Simulation& simulation, std::
     report.warnings.push_back(std::move(*word));
   if (auto word = word_on_idle_uplinks(scenario, simulation.prepared.plan, simulation.prices))
     report.warnings.push_back(std::move(*word));
-  for (auto* const word_on : {word_on_even_routing, word_on_ideal_fabric})
+  for (auto* const word_on : {word_on_even_routing, word_on_ideal_fabric, word_on_sharded_software})
     if (auto word = word_on(scenario)) report.warnings.push_back(std::move(*word));
   const bool ends = !simulation.timeline.stall;  // until a stall, little time goes with the work of all
   if (ends && (report.mfu() > 1 || report.hfu() > 1))
