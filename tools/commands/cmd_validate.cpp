@@ -159,7 +159,7 @@ int print_studies(const Call& call, Session& session) {
     sets.push_back(*std::move(set));
   }
   if (call.arguments.has("ablation"))
-    session.out << ablation_page(ablate(sets, call.data, library), sets, call.data);
+    session.out << ablation_page(ablate(sets, call.data, library), call.data);
   if (!call.arguments.has("leave-out")) return kDone;
   const std::vector<ProfileFit> fits = fit_profiles(sets, call.data, library);
   if (fits.empty())

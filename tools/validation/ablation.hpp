@@ -4,23 +4,30 @@
 #include <string>
 #include <vector>
 
-#include "sim/accuracy/statistics.hpp"
 #include "tools/validation/score.hpp"
 #include "tools/validation/score_data.hpp"
 
 namespace stagecraft {
 
-struct AblationRow {
-  std::string effect, note;
-  std::vector<ErrorSummary> sets;  // in the order of the sets; rows that cannot run so are left out
+// Mean absolute errors of a set with and without an effect, over the rows that can run without it.
+struct SetLoss {
+  std::string set;
+  std::size_t rows = 0;
+  double with = 0, without = 0;
+
+  [[nodiscard]] double lost() const { return without - with; }
 };
 
-// The first row is of nothing taken away. Sets without a scored row are empty.
+struct AblationRow {
+  std::string effect, note;
+  std::vector<SetLoss> sets;  // those of which a row can run without the effect, in their order
+};
+
 [[nodiscard]] std::vector<AblationRow> ablate(const std::vector<PublishedSet>& sets, const ScoreData& data,
                                               Library& library);
 
-// A cell in bold lost more than half a point; "(n rows)" where not all of a set's rows can run so.
-[[nodiscard]] std::string ablation_page(const std::vector<AblationRow>& rows,
-                                        const std::vector<PublishedSet>& sets, const ScoreData& data);
+// A table: the error over all rows with and without each effect, how many sets lose more than half a point, and
+// those that lose most.
+[[nodiscard]] std::string ablation_page(const std::vector<AblationRow>& rows, const ScoreData& data);
 
 }  // namespace stagecraft
