@@ -36,11 +36,14 @@ FlowPlan::Route FlowPlan::make_route(const RouteKey& key) const {
     }
   std::sort(used.begin(), used.end());
   Route route;
-  route.flows.reserve(used.size());
   for (const EdgeId link : used) {
-    route.flows.push_back({link, sum[link]});
-    route.busiest = std::max(route.busiest, sum[link] / network_.cluster.link(link).capacity.count());
+    const double share = sum[link] / network_.cluster.link(link).capacity.count();
+    if (share <= route.busiest) continue;
+    route.busiest = share;
+    route.unit = std::min(1.0, sum[link]);
   }
+  route.flows.reserve(used.size());
+  for (const EdgeId link : used) route.flows.push_back({link, sum[link] / route.unit});
   return route;
 }
 
@@ -60,7 +63,7 @@ std::optional<FlowKind> FlowPlan::kind(const Traffic& traffic, Duration transfer
   double rate = traffic.bytes() / to_seconds(transfer);
   const double use = rate * routes_[route].busiest;  // load of the fullest link
   if (use > kAlmost && use <= 1 + rounding_of(transfer, launches)) rate *= kAlmost / use;
-  return FlowKind{.route = route, .transfer = transfer, .rate = Bandwidth(rate)};
+  return FlowKind{.route = route, .transfer = transfer, .rate = Bandwidth(rate * routes_[route].unit)};
 }
 
 void FlowPlan::finish(ProgramBuilder& builder) const {

@@ -1,9 +1,11 @@
 // The flows of a program on the shared links of a cluster. Routes are collected while tasks are added, and
 // finish() hands them to the program.
 //
-//   unit flow   what one member of a group, or one GPU of a message, sends; all of a task go in step, because
-//               a collective is as slow as its slowest member and the groups of a rank meet at the next
-//               barrier.
+//   unit flow   what one member of a group, or one GPU of a message, sends; of a group that it takes several
+//               members of to fill a link, as a ring that enters a node by one NIC, what they put on the link
+//               that they fill most: two rings that meet there have half of it each. All of a task go in
+//               step, because a collective is as slow as its slowest member and the groups of a rank meet at
+//               the next barrier.
 //   rate        bytes of the unit flow over its transfer. Rounding times to nanoseconds may ask for a little
 //               more than a link has; the rate is then what the link has, so that a flow alone takes what the
 //               closed form says.
@@ -53,8 +55,10 @@ class FlowPlan {
 
  private:
   struct Route {
-    std::vector<LinkLoad> flows;  // unit flows over each link, summed over all copies
-    double busiest = 0;           // seconds of the fullest link per byte of the unit flow, of all copies
+    std::vector<LinkLoad>
+        flows;           // unit flows over each link, summed over all copies; 1 or more on the fullest
+    double unit = 1;     // bytes of a unit flow per byte that one member sends
+    double busiest = 0;  // seconds of the fullest link per byte that one member sends
   };
   struct TaskFlow {
     Handle task;
