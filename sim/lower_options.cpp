@@ -7,10 +7,15 @@
 namespace stagecraft {
 namespace {
 
+// Do two passes of a rank end together, and send at once?
+bool pairs_passes(const Scenario& scenario) {
+  return runs_fused_pairs(scenario) || overlaps_expert_exchanges(scenario);
+}
+
 std::vector<FusedPairRule> pair_rules(const Scenario& scenario, const IterationPrices& prices) {
   const bool neighbours = overlaps_expert_exchanges(scenario);
   std::vector<FusedPairRule> rules;
-  if (!neighbours && !runs_fused_pairs(scenario)) return rules;
+  if (!pairs_passes(scenario)) return rules;
   for (const StagePrice& stage : prices.stages)
     rules.push_back({.neighbours = neighbours,
                      .expert_overlap = scenario.options.rules.expert_overlap,
@@ -66,7 +71,7 @@ LowerOptions lower_options(const Scenario& scenario, const Schedule& schedule,
   const bool once_an_iteration =
       scenario.options.rules.reduces_behind_backward && scenario.parallelism.pipeline > 1;
   return {.blocking_messages = !scenario.overlap.pipeline,
-          .queued_messages = scenario.overlap.pipeline && messages_meet(prices),
+          .queued_messages = scenario.overlap.pipeline && (pairs_passes(scenario) || messages_meet(prices)),
           .overlap_gradients = scenario.overlap.gradients,
           .overlap_parameters = scenario.overlap.parameters,
           .aligned_gradients = scenario.options.rules.aligned_gradients,
