@@ -15,7 +15,6 @@
 #include "models/expert_exchange.hpp"
 #include "models/op_builder.hpp"
 #include "sim/goodput/processes/laws.hpp"
-#include "sim/scenario/load_failure_process.hpp"
 
 namespace stagecraft {
 
