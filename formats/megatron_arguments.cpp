@@ -14,6 +14,7 @@
 #include "base/yaml.hpp"
 #include "formats/input_text.hpp"
 #include "formats/megatron_flags.hpp"
+#include "formats/shell_variables.hpp"
 #include "formats/shell_words.hpp"
 
 namespace stagecraft {
@@ -23,10 +24,6 @@ namespace {
 constexpr std::size_t kWarmUpIterations = 2;
 constexpr std::string_view kDumpTitle = "- arguments -";
 constexpr std::string_view kDumpEnd = "- end of arguments -";
-
-bool is_blank(char c) {
-  return c == ' ' || c == '\t' || c == '\r';
-}
 
 std::string_view without_blanks(std::string_view text) {
   return trimmed(text, " \t\r");
@@ -60,7 +57,7 @@ std::optional<std::vector<std::string>> list_items(std::string_view text) {
 
 // `  name ......... value`; a name of 48 letters or more has no dots, an empty value leaves blanks.
 std::optional<MegatronArgument> dump_argument(std::string_view line, const SourceLocation& where) {
-  if (line.empty() || !is_blank(line.front())) return std::nullopt;
+  if (line.empty() || !is_shell_blank(line.front())) return std::nullopt;
   line = without_blanks(line);
   const std::size_t name_end = std::min(line.find(' '), line.size());
   const std::string_view name = line.substr(0, name_end);

@@ -25,11 +25,10 @@ struct Said {
   OriginKind kind;
   std::string_view text;
 };
-constexpr std::string_view kMakespan =
-    "from 0 to the last end of a pass on any rank; of iterations in a row one of them, less its step";
 constexpr std::array<Said, 17> kSaid = {
     {{"iteration_time_s", OriginKind::kSimulation, "between the ends of two simulated iterations"},
-     {"bubble.makespan_s", OriginKind::kSimulation, kMakespan},
+     {"bubble.makespan_s", OriginKind::kSimulation,
+      "from 0 to the last end of a pass on any rank; of iterations in a row one of them, less its step"},
      {"bubble.span_s", OriginKind::kSimulation,
       "the longest that a rank takes from its first start to its last end"},
      {"bubble.ideal_s", OriginKind::kSimulation, "work of the busiest rank"},
@@ -54,10 +53,10 @@ std::string part_path(Category category) {
   return fmt::format("breakdown_s.{}", kCategoryNames[static_cast<std::size_t>(category)]);
 }
 
-Explanation as_read(const Figure& figure) {
+Explanation as_said(const std::string& path, const Amount& value) {
   const auto said =
-      std::ranges::find_if(kSaid, [&](const Said& entry) { return figure.path.starts_with(entry.prefix); });
-  return leaf(figure.path, figure.value, {.kind = said->kind, .text = std::string(said->text)});
+      std::ranges::find_if(kSaid, [&](const Said& entry) { return path.starts_with(entry.prefix); });
+  return leaf(path, value, {.kind = said->kind, .text = std::string(said->text)});
 }
 
 // Source of the spread of an iteration in make_report().
@@ -200,10 +199,7 @@ Explanation Explainer::part(Category category) {
       inputs.push_back(leaf(path + " after the last pass", sources_.after[c],
                             {.kind = OriginKind::kSimulation, .text = exposed_text(category)}));
   }
-  if (inputs.empty())
-    return leaf(
-        path, simulation_.report.breakdown[c],
-        {.kind = OriginKind::kSimulation, .text = "in the iteration that is reported, of several in a row"});
+  if (inputs.empty()) return as_said(path, simulation_.report.breakdown[c]);
   return formula(path, Operation::kSum, std::move(inputs));
 }
 
@@ -218,14 +214,12 @@ Explanation Explainer::ideal() {
     inputs.push_back(*std::move(own));
   }
   if (inputs.empty() || sum != simulation_.report.bubble.ideal)
-    return leaf("bubble.ideal_s", simulation_.report.bubble.ideal,
-                {.kind = OriginKind::kSimulation, .text = "work of the busiest rank"});
+    return as_said("bubble.ideal_s", simulation_.report.bubble.ideal);
   return formula("bubble.ideal_s", Operation::kSum, std::move(inputs));
 }
 
 Explanation Explainer::over_ideal() {
-  Explanation makespan = leaf("bubble.makespan_s", simulation_.report.bubble.makespan,
-                              {.kind = OriginKind::kSimulation, .text = std::string(kMakespan)});
+  Explanation makespan = as_said("bubble.makespan_s", simulation_.report.bubble.makespan);
   return formula("bubble.over_ideal", Operation::kQuotient,
                  {formula("(bubble.makespan_s - bubble.ideal_s)", Operation::kDifference,
                           {std::move(makespan), ideal()}),
@@ -280,7 +274,8 @@ Explanation Explainer::of(const Figure& figure) {
   if (!found && figure.path.starts_with("interval_90_s"))
     return leaf(figure.path, figure.value, interval_origin(scenario_));
   // A formula that does not give the figure is none.
-  return found && found->value.value() == figure.value.value() ? *std::move(found) : as_read(figure);
+  return found && found->value.value() == figure.value.value() ? *std::move(found)
+                                                               : as_said(figure.path, figure.value);
 }
 
 }  // namespace stagecraft

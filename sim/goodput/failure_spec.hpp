@@ -15,6 +15,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -56,10 +57,15 @@ struct Cause {
   friend bool operator==(const Cause&, const Cause&) = default;
 };
 
+// The laws of failures. Each has kName, its `kind:` in a scenario, and kBreaksNodes: do its failures need
+// repairs? Under the other laws nodes return by the law itself.
+
 // Each up node fails at rate r·(N/reference)^exponent in a job of N nodes, spares not counted; after its i-th
 // incident lemon_factor^i times as often, i <= 19: nothing is known beyond the 20th (SuperBench, USENIX ATC
 // 2024), and a factor that grew for ever would fail infinitely often.
 struct ExponentialFailures {
+  static constexpr std::string_view kName = "exponential";
+  static constexpr bool kBreaksNodes = true;
   double rate_per_node_day = 0;
   double exponent = 0;
   int reference_nodes = 1;
@@ -70,6 +76,8 @@ struct ExponentialFailures {
 
 // One exponential law per class of component. Entry i belongs to cause i, whose share is ignored.
 struct ComponentFailures {
+  static constexpr std::string_view kName = "components";
+  static constexpr bool kBreaksNodes = true;
   std::vector<double> rates_per_node_day = {};
   double lemon_factor = 1;
 
@@ -78,6 +86,8 @@ struct ComponentFailures {
 
 // Time to failure of a node since its last repair: Weibull with mean 1/rate.
 struct WeibullNodeFailures {
+  static constexpr std::string_view kName = "weibull";
+  static constexpr bool kBreaksNodes = true;
   double rate_per_node_day = 0;
   double shape = 1;
   double lemon_factor = 1;
@@ -88,6 +98,8 @@ struct WeibullNodeFailures {
 // Gaps between the failures of the whole cluster: Weibull of mean 1/(N·rate); each hits one of the up nodes,
 // all equally likely.
 struct WeibullClusterFailures {
+  static constexpr std::string_view kName = "weibull-cluster";
+  static constexpr bool kBreaksNodes = true;
   double rate_per_node_day = 0;
   double shape = 1;
 
@@ -97,6 +109,8 @@ struct WeibullClusterFailures {
 // Several nodes of one fault domain at once. Domains are the nodes 0..n-1, n..2n-1, …; each has bursts of its
 // own (Poisson).
 struct BurstFailures {
+  static constexpr std::string_view kName = "bursts";
+  static constexpr bool kBreaksNodes = true;
   // Nodes lost, not bursts: a domain of n nodes has rate·n/(mean size) bursts a day. Or bursts_per_day of all
   // nodes of the job; domains of spares have as many a node.
   double rate_per_node_day = 0;
@@ -110,6 +124,8 @@ struct BurstFailures {
 
 // Replay of a recorded trace. Nodes of the trace take the cluster's nodes in order of appearance.
 struct TraceReplay {
+  static constexpr std::string_view kName = "trace";
+  static constexpr bool kBreaksNodes = false;
   std::string file = {};  // as written
   Trace trace = {};
   double scale = 1;     // factor on all times
@@ -137,6 +153,8 @@ inline constexpr Duration kLongestFailureTime = std::chrono::hours(24 * 7300);
 
 // Bamboo's spot market: hourly probabilities of addition and removal (docs/resilience.md, section 2).
 struct HourlySpot {
+  static constexpr std::string_view kName = "spot";
+  static constexpr bool kBreaksNodes = false;
   std::array<double, 24> add{};
   std::array<double, 24> remove{};
   int start_hour = 0;
@@ -148,6 +166,8 @@ struct HourlySpot {
 
 // Nodes that go on, slowly. Onsets of an up node that is not slow already: exponential.
 struct FailSlow {
+  static constexpr std::string_view kName = "fail-slow";
+  static constexpr bool kBreaksNodes = false;
   // Either onsets, or the share of nodes that are slow at any time: rate = share/((1 − share)·mean duration).
   std::optional<double> rate_per_node_day = {};
   double share = 0;
@@ -160,6 +180,8 @@ struct FailSlow {
 
 // Results go wrong at a node and are found out later: exponential onsets, a delay of exponential law.
 struct SilentCorruption {
+  static constexpr std::string_view kName = "silent-corruption";
+  static constexpr bool kBreaksNodes = false;
   double rate_per_node_day = 0;
   Duration discovery{};  // mean; 0: at once
 
@@ -169,6 +191,8 @@ struct SilentCorruption {
 // Every `period`, with a uniform jitter, one node that is up leaves for `duration`, announced `notice`
 // before.
 struct Maintenance {
+  static constexpr std::string_view kName = "maintenance";
+  static constexpr bool kBreaksNodes = false;
   Duration period{};
   Duration jitter{};
   Duration notice{};
@@ -180,10 +204,10 @@ struct Maintenance {
 using FailureLaw =
     std::variant<ExponentialFailures, ComponentFailures, WeibullNodeFailures, WeibullClusterFailures,
                  BurstFailures, TraceReplay, HourlySpot, FailSlow, SilentCorruption, Maintenance>;
-// `kind:` of each alternative, in their order.
-inline constexpr std::string_view kFailureLawNames[] = {
-    "exponential", "components", "weibull",   "weibull-cluster",   "bursts",
-    "trace",       "spot",       "fail-slow", "silent-corruption", "maintenance"};
+// Their names, in the order of the alternatives.
+inline constexpr auto kFailureLawNames = []<class... Laws>(std::type_identity<std::variant<Laws...>>) {
+  return std::array{Laws::kName...};
+}(std::type_identity<FailureLaw>());
 
 struct FailureProcess {
   FailureLaw law;

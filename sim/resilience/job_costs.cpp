@@ -8,6 +8,9 @@
 #include "base/ceil_div.hpp"
 #include "base/check.hpp"
 #include "models/memory.hpp"
+#include "models/operators.hpp"
+#include "models/shard.hpp"
+#include "sim/lower/prices.hpp"
 #include "sim/lower/stage_parameters.hpp"
 #include "sim/price_iteration.hpp"
 #include "sim/resilience/plain_pipeline.hpp"
@@ -18,16 +21,26 @@
 namespace stagecraft {
 namespace {
 
-StateBytes bytes_of(const Scenario& scenario) {
-  const TrainingSpec& training = scenario.training;
-  return state_bytes(Shard{.precision = training.precision,
-                           .gradient = training.gradient,
-                           .moment = training.moment,
-                           .master_weights = training.master_weights});
+// Weights and optimizer, of which `weights` is nothing where the masters are all the weights.
+struct KeptBytes {
+  ByteShare weights, optimizer;
+};
+
+// Of `parameters`, of which the shard may keep `products` in fp8. What is cast from weights or gathered for a
+// moment is no state; masters are written in fp32, also where 16 bits of them are kept.
+KeptBytes kept_bytes(const ParameterShare& parameters, const ParameterShare& products, Shard shard) {
+  shard.master_remainders = false;
+  return {.weights = masters_alone(shard) ? ByteShare{} : weight_bytes(parameters, products, shard),
+          .optimizer = parameters * Bytes(state_bytes(shard).optimizer)};
 }
 
-std::int64_t kept_bytes(const StateBytes& bytes) {
-  return bytes.weight + bytes.optimizer;
+// The shard that a checkpoint holds: weights that a GPU keeps in fp8 are written in 16 bit.
+//   source  NVIDIA/nvidia-resiliency-ext, checkpointing/async_ckpt/filesystem_async.py,
+//           _clone_or_dequantize_if_needed
+Shard saved_shard(const Scenario& scenario, const ParallelPlan& plan) {
+  Shard shard = pricing_request(scenario, plan, false).shard;
+  shard.fp8_parameters = false;
+  return shard;
 }
 
 // The scenario with a stage for each layer and for each end.
@@ -47,10 +60,14 @@ ClusterSpec cluster_for(const ClusterSpec& cluster, std::size_t group, int gpus)
   return with_groups(cluster, {{.node = node, .count = ceil_div(gpus, node.gpus)}});
 }
 
-// Bytes of all ranks together, at `each` bytes per parameter.
-Bytes bytes_of_stage(const TransformerSpec& model, const ParallelPlan& plan, int stage, std::int64_t each) {
-  const ParameterShare share = stage_share(model, plan, stage);
-  return Bytes((share.dense * plan.tensor + share.experts * plan.expert * plan.expert_tensor) * each);
+// The stage's state on all ranks together.
+Bytes state_of_stage(const TransformerSpec& model, const ParallelPlan& plan, int stage, const Shard& shard) {
+  const KeptBytes kept =
+      kept_bytes(stage_share(model, plan, stage), stage_products(model, plan, stage), shard);
+  const auto on_all = [&](const ByteShare& bytes) {
+    return bytes.dense * plan.tensor + bytes.experts * (plan.expert * plan.expert_tensor);
+  };
+  return on_all(kept.weights) + on_all(kept.optimizer);
 }
 
 // On nodes of one group.
@@ -69,50 +86,50 @@ std::vector<JobLayer> transformer_layers(const Scenario& scenario, const Transfo
   const Cluster cluster(cluster_for(*probe.cluster, group, plan->gpus()));
   const HardwareProfile& profile =
       scenario.group_profiles.empty() ? *scenario.profile : scenario.group_profiles[group];
-  const IterationPrices prices =
-      price_transformer(model, profile, cluster, pricing_request(probe, *plan, false));
-  const std::int64_t kept = kept_bytes(bytes_of(scenario));
+  const PricingRequest request = pricing_request(probe, *plan, false);
+  const IterationPrices prices = price_transformer(model, profile, cluster, request);
+  const Shard saved = saved_shard(scenario, full);
   std::vector<JobLayer> layers;
   for (int stage = 0; stage < plan->stage_count(); ++stage) {
     const StagePrice& price = prices.stages[static_cast<std::size_t>(stage)];
     layers.push_back({.forward = price.forward.total(),
                       .backward = price.backward(),
-                      .state = bytes_of_stage(model, *plan, stage, kept)});
+                      .state = state_of_stage(model, *plan, stage, request.shard),
+                      .saved = state_of_stage(model, *plan, stage, saved)});
   }
   return layers;
 }
 
+// Nothing of the software counts here but the precisions.
 std::vector<JobLayer> abstract_layers(const Scenario& scenario, const StagesSpec& model,
                                       const Simulation& simulation) {
-  const StateBytes bytes = bytes_of(scenario);
+  const TrainingSpec& training = scenario.training;
+  const StateBytes bytes = state_bytes(Shard{.precision = training.precision,
+                                             .gradient = training.gradient,
+                                             .moment = training.moment,
+                                             .master_weights = training.master_weights});
   std::vector<JobLayer> layers;
   // In a bidirectional pipeline there are two equal copies of each stage.
   for (std::size_t stage = 0; stage < simulation.prepared.plan.stages.size(); ++stage) {
     const StagePrice& price = simulation.prices.stages[stage];
-    layers.push_back({.forward = price.forward.total(),
-                      .backward = price.backward(),
-                      .state = of_stage(model.gradient, stage) * kept_bytes(bytes) / bytes.gradient});
+    const Bytes state = of_stage(model.gradient, stage) * (bytes.weight + bytes.optimizer) / bytes.gradient;
+    layers.push_back(
+        {.forward = price.forward.total(), .backward = price.backward(), .state = state, .saved = state});
   }
   return layers;
 }
 
-// Weights and optimizer of the fullest GPU, in its own memory or in its host's. What is cast from weights or
-// gathered for a moment is no state; masters are written in fp32, also where 16 bits of them are kept.
+// Of the fullest GPU, in its own memory or in its host's.
 Bytes state_of_gpu(const Scenario& scenario, const TransformerSpec& model, const ParallelPlan& plan) {
-  Shard shard = pricing_request(scenario, plan, false).shard;
-  shard.master_remainders = false;
-  const StateBytes bytes = state_bytes(shard);
+  const Shard shard = pricing_request(scenario, plan, false).shard;
   const int zero = scenario.parallelism.zero_stage;
   const auto held = [&](const ByteShare& whole, bool cut) {
     return (cut ? sharded(whole, plan) : whole).all();
   };
   Bytes most{};
   for (int rank = 0; rank < plan.pipeline; ++rank) {
-    const ParameterShare parameters = rank_share(model, plan, rank);
-    Bytes state = held(parameters * Bytes(bytes.optimizer), zero >= 1);
-    if (!masters_alone(shard))
-      state += held(weight_bytes(parameters, rank_products(model, plan, rank), shard), zero >= 3);
-    most = std::max(most, state);
+    const KeptBytes kept = kept_bytes(rank_share(model, plan, rank), rank_products(model, plan, rank), shard);
+    most = std::max(most, held(kept.optimizer, zero >= 1) + held(kept.weights, zero >= 3));
   }
   return most;
 }
@@ -184,7 +201,7 @@ JobCosts job_costs(const Scenario& scenario, const Simulation& simulation) {
     for (std::size_t group = 0; group < scenario.group_profiles.size(); ++group)
       costs.group_layers.push_back(transformer_layers(scenario, model, plan, group));
   }
-  for (const JobLayer& layer : costs.layers) costs.state += layer.state;
+  for (const JobLayer& layer : costs.layers) costs.state += layer.saved;
   fill_stages(simulation, costs);
   if (scenario.cluster) {
     const ClusterSpec& cluster = *scenario.cluster;

@@ -4,9 +4,10 @@
 //   layer   a transformer's embedding, each of its layers, its head with the loss (and the layers of multi-
 //           token prediction); of abstract stages each stage. Times are of one micro-batch on the scenario's
 //           tensor and context ranks, tensor collectives and what is recomputed included.
-//   state   what a checkpoint holds: weights and optimizer states, by the bytes a parameter takes in the
-//           scenario's precision (models/memory.hpp: 2 + 12 for bf16 and Adam). Abstract stages tell their
-//           gradients, from which the parameters follow.
+//   state   weights and optimizer states, by the bytes a parameter takes (models/memory.hpp: 2 + 12 for bf16
+//           and Adam; 12 where FSDP shards the fp32 weights, which are the masters). A GPU may keep weights in
+//           fp8; a checkpoint has them in 16 bit. Abstract stages tell their gradients, from which the
+//           parameters follow.
 #pragma once
 
 #include <vector>
@@ -19,7 +20,8 @@ namespace stagecraft {
 
 struct JobLayer {
   Duration forward{}, backward{};
-  Bytes state{};  // of all its tensor ranks together
+  // Of all its tensor ranks together: in a pipeline without ZeRO (plain_pipeline.hpp), and in a checkpoint.
+  Bytes state{}, saved{};
 
   friend bool operator==(const JobLayer&, const JobLayer&) = default;
 };
@@ -31,9 +33,9 @@ struct JobCosts {
   std::vector<std::vector<JobLayer>> group_layers;
   // Stages of the scenario's own pipeline: the passes of one micro-batch.
   std::vector<Duration> stage_forward, stage_backward;
-  Bytes state{};             // state of one copy of the model
-  Bytes state_of_gpu{};      // state on the fullest GPU after ZeRO sharding, offloaded or not
-  Bytes state_of_node{};     // state on the fullest node
+  Bytes state{};             // of one copy of the model in a checkpoint
+  Bytes state_of_gpu{};      // on the fullest GPU after ZeRO sharding, offloaded or not
+  Bytes state_of_node{};     // on the fullest node
   Bandwidth node_network{};  // bandwidth into and out of a node, each; 0: unknown
   Bandwidth gpu_to_host{};   // bandwidth of one GPU; 0: unknown
   Duration network_busy{};   // busy time of a node's network per iteration: gradients, parameters, messages

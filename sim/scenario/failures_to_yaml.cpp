@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "base/text.hpp"
-#include "sim/scenario/load_failure_process.hpp"
+#include "sim/goodput/processes/laws.hpp"
 
 namespace stagecraft {
 

@@ -9,7 +9,9 @@
 #include <initializer_list>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "base/text.hpp"
@@ -25,9 +27,6 @@ namespace {
 constexpr double kMaxRate = 10'000;  // per node and day: one in nine seconds
 constexpr std::int64_t kMaxNodes = 1'000'000;
 constexpr std::size_t kMaxCauses = 255;  // the number of a cause has eight bits
-// The kinds up to this one break something.
-constexpr std::size_t kLastThatBreaks = 4;
-static_assert(kFailureLawNames[kLastThatBreaks] == "bursts");
 
 constexpr unsigned bits(std::initializer_list<std::string_view> kinds) {
   unsigned all = 0;
@@ -36,21 +35,29 @@ constexpr unsigned bits(std::initializer_list<std::string_view> kinds) {
   return all;
 }
 
+template <class... Laws>
+constexpr unsigned bits_of_breaking(std::type_identity<std::variant<Laws...>>) {
+  return ((Laws::kBreaksNodes ? bits({Laws::kName}) : 0u) | ...);
+}
+
 // Keys that not every kind has.
 struct ProcessKey {
   const char* name;
   unsigned read_by;
 };
-constexpr unsigned kBreaking = (2u << kLastThatBreaks) - 1, kBursts = bits({"bursts"}),
-                   kTrace = bits({"trace"}), kSpot = bits({"spot"}), kSlow = bits({"fail-slow"}),
-                   kMaintenance = bits({"maintenance"});
+constexpr unsigned kBreaking = bits_of_breaking(std::type_identity<FailureLaw>()),
+                   kBursts = bits({BurstFailures::kName}), kTrace = bits({TraceReplay::kName}),
+                   kSpot = bits({HourlySpot::kName}), kSlow = bits({FailSlow::kName}),
+                   kMaintenance = bits({Maintenance::kName});
 constexpr std::array kProcessKeys{
-    ProcessKey{"rate_per_node_day",
-               bits({"exponential", "weibull", "weibull-cluster", "silent-corruption"}) | kBursts | kSlow},
-    ProcessKey{"exponent", bits({"exponential"})},
-    ProcessKey{"reference_nodes", bits({"exponential"})},
-    ProcessKey{"lemon_factor", bits({"exponential", "components", "weibull"})},
-    ProcessKey{"shape", bits({"weibull", "weibull-cluster"})},
+    ProcessKey{"rate_per_node_day", bits({ExponentialFailures::kName, WeibullNodeFailures::kName,
+                                          WeibullClusterFailures::kName, SilentCorruption::kName}) |
+                                        kBursts | kSlow},
+    ProcessKey{"exponent", bits({ExponentialFailures::kName})},
+    ProcessKey{"reference_nodes", bits({ExponentialFailures::kName})},
+    ProcessKey{"lemon_factor",
+               bits({ExponentialFailures::kName, ComponentFailures::kName, WeibullNodeFailures::kName})},
+    ProcessKey{"shape", bits({WeibullNodeFailures::kName, WeibullClusterFailures::kName})},
     ProcessKey{"bursts_per_day", kBursts},
     ProcessKey{"domain_nodes", kBursts},
     ProcessKey{"mean_size", kBursts},
@@ -72,7 +79,7 @@ constexpr std::array kProcessKeys{
     ProcessKey{"shortest", kSlow},
     ProcessKey{"longest", kSlow},
     ProcessKey{"part", kSlow},
-    ProcessKey{"discovery", bits({"silent-corruption"})},
+    ProcessKey{"discovery", bits({SilentCorruption::kName})},
     ProcessKey{"period", kMaintenance},
     ProcessKey{"jitter", kMaintenance},
     ProcessKey{"notice", kMaintenance},
@@ -112,16 +119,21 @@ class ProcessLoader {
   FailureProcess load();
 
  private:
-  FailureLaw load_law(std::size_t kind);
+  template <class... Laws>
+  FailureLaw load_law(std::size_t kind, std::type_identity<std::variant<Laws...>>);
+  template <class Law>
+  FailureLaw load_as();
   void refuse_keys_of_others(std::size_t kind);
-  FailureLaw load_exponential();
-  FailureLaw load_components();
-  FailureLaw load_bursts();
-  FailureLaw load_trace_replay();
-  FailureLaw load_spot();
-  FailureLaw load_fail_slow();
-  FailureLaw load_corruption();
-  FailureLaw load_maintenance();
+  void load(ExponentialFailures& law);
+  void load(ComponentFailures& law);
+  void load(WeibullNodeFailures& law);
+  void load(WeibullClusterFailures& law);
+  void load(BurstFailures& law);
+  void load(TraceReplay& law);
+  void load(HourlySpot& law);
+  void load(FailSlow& law);
+  void load(SilentCorruption& law);
+  void load(Maintenance& law);
 
   void check_trace(TraceReplay& law);
   void name_fault_classes(const TraceReplay& law);
@@ -148,7 +160,7 @@ FailureProcess ProcessLoader::load() {
   const std::size_t kind = map_.choice("kind", to_strings(kFailureLawNames), 0);
   const bool is_kind = watch.clean();
   FailureProcess process;
-  process.law = load_law(kind);
+  process.law = load_law(kind, std::type_identity<FailureLaw>());
   process.causes = load_causes();
   if (is_kind)
     refuse_keys_of_others(kind);
@@ -173,39 +185,22 @@ void ProcessLoader::refuse_keys_of_others(std::size_t kind) {
   }
 }
 
-FailureLaw ProcessLoader::load_law(std::size_t kind) {
-  breaks_ = fallback_.mix = kind <= kLastThatBreaks;
-  switch (kind) {
-    case 0:
-      return load_exponential();
-    case 1:
-      return load_components();
-    case 2: {
-      const double rate = rate_of(in_), shape = shape_of(in_);
-      return WeibullNodeFailures{
-          .rate_per_node_day = rate, .shape = shape, .lemon_factor = lemon_factor_of(in_)};
-    }
-    case 3: {
-      const double rate = rate_of(in_);
-      return WeibullClusterFailures{.rate_per_node_day = rate, .shape = shape_of(in_)};
-    }
-    case 4:
-      return load_bursts();
-    case 5:
-      return load_trace_replay();
-    case 6:
-      return load_spot();
-    case 7:
-      return load_fail_slow();
-    case 8:
-      return load_corruption();
-    default:
-      return load_maintenance();
-  }
+// The table of loaders has the order of the laws.
+template <class... Laws>
+FailureLaw ProcessLoader::load_law(std::size_t kind, std::type_identity<std::variant<Laws...>>) {
+  constexpr std::array kLoaders{&ProcessLoader::load_as<Laws>...};
+  return (this->*kLoaders.at(kind))();
 }
 
-FailureLaw ProcessLoader::load_exponential() {
-  ExponentialFailures law;
+template <class Law>
+FailureLaw ProcessLoader::load_as() {
+  breaks_ = fallback_.mix = Law::kBreaksNodes;
+  Law law;
+  load(law);
+  return law;
+}
+
+void ProcessLoader::load(ExponentialFailures& law) {
   law.rate_per_node_day = rate_of(in_);
   law.exponent = map_.number("exponent", {.min = -10, .max = 10, .fallback = 0.0});
   law.reference_nodes = static_cast<int>(
@@ -214,15 +209,25 @@ FailureLaw ProcessLoader::load_exponential() {
     map_.error("reference_nodes", "missing-key", "is required beside an exponent, but not given",
                "say on how many nodes the rate was measured");
   law.lemon_factor = lemon_factor_of(in_);
-  return law;
 }
 
-FailureLaw ProcessLoader::load_components() {
+void ProcessLoader::load(ComponentFailures& law) {
   components_ = true;
   if (!map_.has("causes"))
     map_.error("causes", "missing-key", "is required, but not given",
                "list the components: [{name: disk, rate_per_node_day: 0.0001}]");
-  return ComponentFailures{.lemon_factor = lemon_factor_of(in_)};
+  law.lemon_factor = lemon_factor_of(in_);
+}
+
+void ProcessLoader::load(WeibullNodeFailures& law) {
+  law.rate_per_node_day = rate_of(in_);
+  law.shape = shape_of(in_);
+  law.lemon_factor = lemon_factor_of(in_);
+}
+
+void ProcessLoader::load(WeibullClusterFailures& law) {
+  law.rate_per_node_day = rate_of(in_);
+  law.shape = shape_of(in_);
 }
 
 void ProcessLoader::load_sizes(BurstFailures& law, const YamlNode& node) {
@@ -242,8 +247,7 @@ void ProcessLoader::load_sizes(BurstFailures& law, const YamlNode& node) {
   }
 }
 
-FailureLaw ProcessLoader::load_bursts() {
-  BurstFailures law;
+void ProcessLoader::load(BurstFailures& law) {
   if (map_.has("bursts_per_day")) {
     law.bursts_per_day = map_.number("bursts_per_day", {.min = 0, .max = kMaxRate});
     if (map_.has("rate_per_node_day"))
@@ -266,7 +270,6 @@ FailureLaw ProcessLoader::load_bursts() {
   } else if (const YamlNode* usual = context_.defaults.node(map_.path_of("sizes"), "burst_sizes")) {
     load_sizes(law, *usual);
   }
-  return law;
 }
 
 void ProcessLoader::check_trace(TraceReplay& law) {
@@ -302,8 +305,7 @@ void ProcessLoader::name_fault_classes(const TraceReplay& law) {
   if (fallback_.names.empty()) fallback_.names.emplace_back("fault");
 }
 
-FailureLaw ProcessLoader::load_trace_replay() {
-  TraceReplay law;
+void ProcessLoader::load(TraceReplay& law) {
   const ErrorWatch watch(map_.diagnostics());
   law.file = map_.text("file");
   law.scale = map_.number("scale", {.min = 1e-6, .max = 1e6, .fallback = 1.0});
@@ -327,7 +329,6 @@ FailureLaw ProcessLoader::load_trace_replay() {
     if (!given) law.creation = in_.duration("creation");
     fallback_.names = {"preemption"};
   }
-  return law;
 }
 
 std::array<double, 24> ProcessLoader::load_hours(const char* key, const char* name) {
@@ -345,8 +346,7 @@ std::array<double, 24> ProcessLoader::load_hours(const char* key, const char* na
   return hours;
 }
 
-FailureLaw ProcessLoader::load_spot() {
-  HourlySpot law;
+void ProcessLoader::load(HourlySpot& law) {
   law.remove = load_hours("removal", "spot_remove");
   law.random_additions = map_.boolean("random_additions", false);
   if (!law.random_additions)
@@ -357,11 +357,9 @@ FailureLaw ProcessLoader::load_spot() {
   law.start_hour = static_cast<int>(map_.integer("start_hour", {.min = 0, .max = 23, .fallback = 0}));
   law.creation = in_.duration("creation");
   fallback_.names = {"preemption"};
-  return law;
 }
 
-FailureLaw ProcessLoader::load_fail_slow() {
-  FailSlow law;
+void ProcessLoader::load(FailSlow& law) {
   if (map_.has("rate_per_node_day")) {
     law.rate_per_node_day = map_.number("rate_per_node_day", {.min = 0, .max = kMaxRate});
     if (map_.has("share"))
@@ -388,11 +386,9 @@ FailureLaw ProcessLoader::load_fail_slow() {
                fmt::format("{} is less than the shortest, {}", human(law.longest), human(law.shortest)));
   law.part = map_.choose("part", kSlowPartNames, SlowPart::kCompute);
   fallback_.names = {law.part == SlowPart::kTraffic ? "slow link" : "slow node"};
-  return law;
 }
 
-FailureLaw ProcessLoader::load_corruption() {
-  SilentCorruption law;
+void ProcessLoader::load(SilentCorruption& law) {
   law.rate_per_node_day = in_.number("rate_per_node_day", {.min = 0, .max = kMaxRate}, "corruption_rate");
   if (!map_.has("discovery"))
     map_.error("discovery", "missing-key", "is required, but not given",
@@ -400,11 +396,9 @@ FailureLaw ProcessLoader::load_corruption() {
   else
     law.discovery = map_.duration("discovery");
   fallback_.names = {"silent corruption"};
-  return law;
 }
 
-FailureLaw ProcessLoader::load_maintenance() {
-  Maintenance law;
+void ProcessLoader::load(Maintenance& law) {
   law.period = in_.duration("period", "maintenance_period");
   law.jitter = in_.duration("jitter", "maintenance_jitter");
   law.notice = map_.duration("notice");
@@ -415,7 +409,6 @@ FailureLaw ProcessLoader::load_maintenance() {
                fmt::format("{} is more than half the period, {}", human(law.jitter), human(law.period)),
                "one maintenance comes after the other");
   fallback_ = {.names = {"maintenance"}, .announced = is_announced(law)};
-  return law;
 }
 
 Cause ProcessLoader::one_cause(std::string name) {
@@ -510,10 +503,6 @@ int nodes_of(const ClusterSpec* cluster) {
   if (cluster != nullptr)
     for (const NodeGroup& group : cluster->groups) nodes += group.count;
   return static_cast<int>(std::clamp<std::int64_t>(nodes, 1, kMaxNodes));
-}
-
-bool breaks_nodes(const FailureLaw& law) {
-  return law.index() <= kLastThatBreaks;
 }
 
 FailureProcess load_failure_process(YamlMap& map, const ProcessContext& context) {

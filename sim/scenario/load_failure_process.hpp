@@ -19,9 +19,6 @@ struct ProcessContext {
 // Nodes of the cluster; 1 without one.
 [[nodiscard]] int nodes_of(const ClusterSpec* cluster);
 
-// Do its failures need repairs? Under the other laws nodes return by the law itself.
-[[nodiscard]] bool breaks_nodes(const FailureLaw& law);
-
 [[nodiscard]] FailureProcess load_failure_process(YamlMap& map, const ProcessContext& context);
 
 // `repair: empirical | none | 24 h`, or {kind, time, file}. The default when the key is absent.

@@ -24,36 +24,6 @@ constexpr std::size_t kMaxProcesses = 255;  // the number of a process has eight
 constexpr Duration kLongestHorizon = std::chrono::hours(24 * 36'500);
 constexpr double kMostIncidents = 1e7;  // limit per repeat: with more, a run would not end or fit into memory
 
-// Incidents per day of one process, lemons aside; those of a trace are bounded by its length.
-double incidents_per_day(const FailureLaw& law, int nodes) {
-  if (const auto* exponential = std::get_if<ExponentialFailures>(&law))
-    return effective_rate(*exponential, nodes) * nodes;
-  if (const auto* components = std::get_if<ComponentFailures>(&law)) {
-    double sum = 0;
-    for (const double rate : components->rates_per_node_day) sum += rate * nodes;
-    return sum;
-  }
-  if (const auto* weibull = std::get_if<WeibullNodeFailures>(&law)) return weibull->rate_per_node_day * nodes;
-  if (const auto* cluster = std::get_if<WeibullClusterFailures>(&law))
-    return cluster->rate_per_node_day * nodes;
-  if (const auto* bursts = std::get_if<BurstFailures>(&law))
-    return bursts->rate_per_node_day * nodes + bursts->bursts_per_day.value_or(0) * bursts->domain_nodes;
-  if (const auto* slow = std::get_if<FailSlow>(&law))
-    return nodes *
-           (slow->rate_per_node_day.value_or(0) + slow->share * kSecondsPerDay / to_seconds(slow->shortest));
-  if (const auto* corruption = std::get_if<SilentCorruption>(&law))
-    return corruption->rate_per_node_day * nodes;
-  if (const auto* maintenance = std::get_if<Maintenance>(&law))
-    return kSecondsPerDay / to_seconds(maintenance->period);
-  if (std::holds_alternative<HourlySpot>(law)) return 24.0 * nodes;
-  const auto& replay = std::get<TraceReplay>(law);
-  const bool counts = replay.trace.form == TraceForm::kCounts;
-  if (!replay.repeat || (counts ? replay.trace.counts.empty() : replay.trace.rows.empty())) return 0;
-  const Duration length = counts ? replay.trace.counts.back().time : replay.trace.rows.back().time;
-  const auto rows = static_cast<double>(counts ? replay.trace.counts.size() : replay.trace.rows.size());
-  return rows * kSecondsPerDay / (to_seconds(length) * replay.scale);
-}
-
 // Incidents of one node within the horizon, and their growth with each of its first 19.
 struct GrowingRate {
   double incidents = 0, growth = 1;
@@ -82,7 +52,7 @@ double incidents_within(const FailureSpec& spec, int nodes) {
   double plain = 0;
   std::vector<GrowingRate> lemons;
   for (const FailureProcess& process : spec.processes) {
-    const double all = incidents_per_day(process.law, nodes) * to_seconds(spec.horizon) / kSecondsPerDay;
+    const double all = most_incidents_per_day(process.law, nodes) * to_seconds(spec.horizon) / kSecondsPerDay;
     const double growth = lemon_factor(process.law);
     if (growth == 1)
       plain += all;

@@ -4,66 +4,18 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
-#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
 
-#include "base/text.hpp"
 #include "models/expert_exchange.hpp"
 #include "models/op_builder.hpp"
-#include "sim/goodput/processes/laws.hpp"
-#include "sim/scenario/load_failure_process.hpp"
+#include "sim/scenario/no_effect_listener.hpp"
 
 namespace stagecraft {
 
 namespace {
-
-class Listener {
- public:
-  explicit Listener(const Scenario& scenario) : scenario_(scenario) {
-    written_.reserve(scenario.origins.size());
-    for (const auto& [path, where] : scenario.origins) written_.emplace_back(path);
-  }
-
-  // A warning if `idle` holds for a key that the user wrote. One key is named once, with the first reason.
-  // A search asks this of every plan, so that no text is made for other keys.
-  void say(std::string_view path, bool idle, std::string_view why) {
-    if (idle && std::ranges::binary_search(written_, path))
-      warn(std::string(path), "no-effect", "had no effect: " + std::string(why));
-  }
-
-  void say(std::string_view section, std::initializer_list<const char*> keys, bool idle,
-           std::string_view why) {
-    if (!idle) return;
-    std::string path(section);
-    for (const char* key : keys) {
-      path.replace(section.size(), std::string::npos, key);
-      say(path, true, why);
-    }
-  }
-
-  // Warns of a key that has less effect than it seems to have.
-  void warn(const std::string& path, std::string code, std::string message) {
-    const auto written = scenario_.origins.find(path);
-    if (written == scenario_.origins.end()) return;
-    if (std::ranges::find(warnings_, path, &Diagnostic::path) != warnings_.end()) return;
-    warnings_.push_back({.severity = Severity::kWarning,
-                         .code = std::move(code),
-                         .where = written->second,
-                         .path = path,
-                         .message = std::move(message)});
-  }
-
-  [[nodiscard]] std::vector<Diagnostic> warnings() && { return std::move(warnings_); }
-
- private:
-  const Scenario& scenario_;
-  std::vector<std::string_view> written_;  // ascending, as the origins are
-  std::vector<Diagnostic> warnings_;
-};
 
 constexpr std::array<std::string_view, 34> kIdleOfStages = {"training.precision",
                                                             "training.recompute",
@@ -422,247 +374,6 @@ void listen_to_options(Listener& listener, const Scenario& scenario) {
   listener.say("schedule.fused_share", !runs_fused_pairs(scenario), "the order has no fused pairs");
 }
 
-bool needs_repair(const FailureProcess& process) {
-  return breaks_nodes(process.law) && std::ranges::any_of(process.causes, [](const Cause& cause) {
-           return cause.severity == FailureSeverity::kNode && !cause.repair;
-         });
-}
-
-// The most nodes that a trace of events or counts has at once.
-int most_at_once(const TraceReplay& law) {
-  int now = 0, most = 0;
-  for (const TraceCount& count : law.trace.counts) most = std::max(most, scaled_count(law, count.available));
-  if (law.trace.form != TraceForm::kEvents) return most;
-  for (const TraceRow& row : law.trace.rows)
-    most = std::max(most, now += row.event == TraceEvent::kAdd ? 1 : -1);
-  return most;
-}
-
-void listen_to_trace(Listener& listener, const Scenario& scenario, const FailureProcess& process,
-                     const std::string& path) {
-  const auto* replay = std::get_if<TraceReplay>(&process.law);
-  if (replay == nullptr || !scenario.cluster) return;
-  const int nodes = scenario.cluster->server_count() + scenario.failures->policy.spares.value_or(0);
-  const int most = most_at_once(*replay);
-  if (most <= nodes) return;
-  listener.warn(
-      path + ".file", "surplus-nodes",
-      fmt::format(
-          "up to {} nodes are there at once, and the cluster has {}: additions beyond them are skipped", most,
-          nodes));
-}
-
-// Rates and times of checkpoints that follow from one another.
-void listen_to_checkpoints(Listener& listener, const CheckpointSpec& spec) {
-  const bool sync = spec.mode == CheckpointMode::kSync;
-  const char* writes = sync ? "failures.checkpoint.block says how long it takes"
-                            : "failures.checkpoint.persist says how long it takes";
-  listener.say("failures.checkpoint.", {"node_write", "storage_write"},
-               sync ? spec.block.has_value() : spec.persist.has_value(), writes);
-  listener.say("failures.checkpoint.", {"node_read", "storage_read"}, spec.load.has_value(),
-               "failures.checkpoint.load says how long it takes");
-  listener.say("failures.checkpoint.snapshot", spec.block.has_value(),
-               "failures.checkpoint.block says how long it takes");
-  listener.say("failures.checkpoint.bytes",
-               spec.block.has_value() && spec.load.has_value() && (sync || spec.persist.has_value()),
-               "the times of checkpoints are given");
-}
-
-bool announces(const FailureProcess& process) {
-  return is_announced(process.law);
-}
-
-bool needs_no_detection(const FailureProcess& process) {
-  return announces(process) || std::holds_alternative<FailSlow>(process.law);
-}
-
-// Detection of what is announced, or slows the job down and does not stop it. A list of causes always has it
-// where a scenario is printed.
-void listen_to_undetected(Listener& listener, const FailureProcess& process, const std::string& path) {
-  if (!needs_no_detection(process)) return;
-  const char* why =
-      announces(process) ? "an announced removal needs no detection" : "a slow node does not stop the job";
-  listener.say(path + ".detect", true, why);
-}
-
-// Waits of varuna for what never comes.
-void listen_to_announcements(Listener& listener, const FailureSpec& spec) {
-  if (spec.policy.kind != PolicyKind::kVaruna) return;
-  listener.say("failures.policy.", {"announced_wait", "transient_wait", "notice"},
-               !spec.policy.throughput.empty(), "a replay of a table of throughput has no such time");
-  const bool announced = spec.policy.notice > Duration(0) || std::ranges::any_of(spec.processes, announces);
-  listener.say("failures.policy.announced_wait", !announced,
-               "nothing is announced: neither by failures.policy.notice nor by maintenance with a notice");
-}
-
-// Elastic stalls for as long, whenever within it a loss is detected. Wrong results are no loss.
-void listen_to_detection(Listener& listener, const FailureSpec& spec) {
-  if (spec.policy.kind != PolicyKind::kElastic) return;
-  const Duration stall = spec.policy.stall;
-  const auto listen = [&](const std::string& path, Duration detect) {
-    if (detect > stall)
-      listener.warn(path, "more-than-possible",
-                    fmt::format("counts as {} where a replica fails: failures.policy.stall has it in it",
-                                human(stall)));
-  };
-  for (std::size_t i = 0; i < spec.processes.size(); ++i) {
-    const FailureProcess& process = spec.processes[i];
-    if (!breaks_nodes(process.law) && !says_who_is_there(process.law)) continue;
-    if (spec.detect) listen("failures.detect", *spec.detect);
-    for (std::size_t c = 0; !spec.detect && c < process.causes.size(); ++c)
-      for (const std::string& item :
-           {std::string("failures.process"), fmt::format("failures.process.{}", i)}) {
-        listen(item + ".detect", process.causes[c].detect);
-        listen(fmt::format("{}.causes.{}.detect", item, c), process.causes[c].detect);
-      }
-  }
-}
-
-void listen_to_policy(Listener& listener, const Scenario& scenario) {
-  const FailureSpec& spec = *scenario.failures;
-  const PolicySpec& policy = spec.policy;
-  const bool table = !policy.throughput.empty();
-  const bool varuna = policy.kind == PolicyKind::kVaruna, bamboo = policy.kind == PolicyKind::kBamboo;
-  listener.say("failures.policy.swap", policy.kind == PolicyKind::kOobleck && policy.reconfigure.has_value(),
-               "failures.policy.reconfigure is all of it");
-  listener.say("failures.policy.reconfigure", varuna && !table,
-               "without a table of throughput varuna takes failures.policy.restart");
-  listener.say("failures.policy.checkpoint_every",
-               varuna && !table && scenario.origins.contains("failures.checkpoint.interval"),
-               "failures.checkpoint.interval says how often");
-  listener.say("failures.policy.", {"pipelines", "stages"}, bamboo && !table,
-               "without a table of throughput they are those of the job");
-  listener.say("failures.policy.pipelines", bamboo,
-               "a replay has as many as nodes fill, of failures.policy.stages each");
-  // The evaluations of these three are replayed where there is a table.
-  if (!table || (!varuna && !bamboo && policy.kind != PolicyKind::kOobleck)) return;
-  const char* replay = "a replay of a table of throughput takes it from the policy";
-  listener.say("failures.checkpoint.", {"interval", "persist", "load", "slowdown"}, true, replay);
-  listener.say("failures.checkpoint.block", !varuna, replay);
-  listener.say("failures.detect", true, replay);
-}
-
-void listen_to_failures(Listener& listener, const Scenario& scenario) {
-  if (!scenario.failures) return;
-  const FailureSpec& spec = *scenario.failures;
-  listen_to_checkpoints(listener, spec.checkpoint);
-  listen_to_policy(listener, scenario);
-  listen_to_announcements(listener, spec);
-  listener.say("failures.repair", std::ranges::none_of(spec.processes, needs_repair),
-               "no process breaks a node that this repair is for");
-  listener.say("failures.checkpoint", spec.policy.kind == PolicyKind::kNone,
-               "policy none writes no checkpoints");
-  listener.say("failures.detect",
-               !spec.processes.empty() && std::ranges::all_of(spec.processes, needs_no_detection),
-               "nothing that happens has to be detected");
-  const char* overruled = "failures.detect is for every cause";
-  if (spec.processes.size() == 1) listen_to_undetected(listener, spec.processes.front(), "failures.process");
-  listener.say("failures.process.detect", spec.detect.has_value(), overruled);
-  for (std::size_t i = 0; i < spec.processes.size(); ++i) {
-    const std::string item = fmt::format("failures.process.{}", i);
-    listen_to_undetected(listener, spec.processes[i], item);
-    listener.say(item + ".detect", spec.detect.has_value(), overruled);
-    listen_to_trace(listener, scenario, spec.processes[i], item);
-    if (spec.processes.size() == 1)
-      listen_to_trace(listener, scenario, spec.processes[i], "failures.process");
-  }
-  listen_to_detection(listener, spec);
-}
-
-// Latencies that the graph of the cluster has and prices do not.
-void listen_to_latencies(Listener& listener, const Scenario& scenario) {
-  if (!scenario.cluster) return;
-  listener.say("cluster.fabric.switch_latency",
-               scenario.parallelism.pipeline == 1 || scenario.cluster->server_count() == 1,
-               "it is of messages between stages on several nodes; collectives have collective_latency and "
-               "step_latency");
-  if (!scenario.network.shared()) return;  // cluster.links then has no effect at all
-  const ClusterSpec& whole = whole_cluster(scenario);
-  for (std::size_t i = 0; i < whole.links.size(); ++i)
-    listener.say(fmt::format("cluster.links.{}.latency", i), true,
-                 "prices know the latencies of the fabric, not of single links; topology show does");
-}
-
-// Uplinks that carry nothing. A ratio of 1 asks for nothing, as in most presets.
-void listen_to_uplinks(Listener& listener, const Scenario& scenario) {
-  if (!scenario.cluster) return;
-  constexpr const char* kPath = "cluster.fabric.oversubscription";
-  const bool shared = scenario.network.shared();
-  const ClusterSpec& cluster = shared ? whole_cluster(scenario) : *scenario.cluster;
-  const FabricSpec& fabric = cluster.fabric;
-  if (fabric.oversubscription <= 1) return;
-  listener.say(kPath, fabric.kind == FabricKind::kSingleSwitch, "a single switch has no uplinks");
-  // On shared links the rails below one group of leaf switches meet above them.
-  const bool rails_meet = shared && fabric.kind == FabricKind::kRailOptimized;
-  listener.say(
-      kPath, !rails_meet && cluster.server_count() <= fabric.nodes_per_leaf,
-      fmt::format("a leaf has room for {} nodes, and all of them are on one", fabric.nodes_per_leaf));
-}
-
-// NICs that give a GPU more than its PCIe: the rest of them is idle.
-void listen_to_nics(Listener& listener, const Scenario& scenario) {
-  if (!scenario.cluster) return;
-  const ClusterSpec& cluster = *scenario.cluster;
-  const NodeSpec& node = cluster.groups.front().node;
-  if (cluster.server_count() <= node.nvlink_domain) return;
-  const auto share = [&](const NodeSpec& of) {
-    return cluster.fabric.nics_of(of) * cluster.fabric.nic_rate_of(of) / of.gpus;
-  };
-  const auto binds = [&](const NodeGroup& group) { return share(group.node) > group.node.pcie; };
-  if (!std::ranges::all_of(cluster.groups, binds)) return;
-  const bool overruled = cluster.fabric.nic_bandwidth > Bandwidth(0);
-  listener.warn(
-      overruled ? "cluster.fabric.nic_bandwidth" : "cluster.node.nic_bandwidth", "more-than-possible",
-      fmt::format(
-          "counts in part: a GPU has NICs of {}, and reaches them over PCIe of {} (cluster.node.pcie)",
-          human(share(node)), human(node.pcie)));
-}
-
-// Sums that switches could add up.
-void listen_to_sharp(Listener& listener, const Scenario& scenario) {
-  if (!scenario.cluster || !scenario.cluster->fabric.sharp) return;
-  constexpr const char* kPath = "cluster.fabric.sharp";
-  const ClusterSpec& cluster = *scenario.cluster;
-  listener.say(kPath, cluster.server_count() == 1, "there is one node, and no switch between nodes");
-  const ParallelSpec& parallel = scenario.parallelism;
-  const bool in_a_node = std::ranges::all_of(cluster.groups, [&](const NodeGroup& group) {
-    return cluster.gpus_of(group.node) % parallel.tensor == 0;
-  });
-  const bool tensor_apart = parallel.tensor > 1 && (parallel.order.front() != Axis::kTensor || !in_a_node);
-  if (std::holds_alternative<StagesSpec>(scenario.model) || tensor_apart || parallel.expert_tensor > 1)
-    return;
-  if (parallel.zero_stage == 0 || parallel.zero_group || !has_replicas(scenario)) return;
-  listener.warn(kPath, "little-effect",
-                "speeds up the norm of the gradients alone: under ZeRO gradients are scattered and weights "
-                "gathered, and switches add up all-reduces only");
-}
-
-// Keys of a fabric that only `network: flow` uses, so that a closed-form price is not overrated.
-void listen_to_fabric(Listener& listener, const Scenario& scenario) {
-  if (!scenario.cluster || scenario.network.shared()) return;
-  const FabricSpec& fabric = scenario.cluster->fabric;
-  const bool one_node = scenario.cluster->server_count() == 1;
-  const char* rates =
-      "but for the latency of messages, closed-form prices know the rates of a fabric alone; network: flow "
-      "knows its ways";
-  listener.say("cluster.links", !scenario.cluster->links.empty(), "closed-form prices see no single link");
-  const bool grid = fabric.kind == FabricKind::kTorus || fabric.kind == FabricKind::kDragonfly;
-  listener.say("cluster.fabric.",
-               {"dims", "groups", "routers_per_group", "nodes_per_router", "global_links", "link_bandwidth",
-                "global_bandwidth"},
-               grid, rates);
-  listener.say(
-      "cluster.fabric.",
-      {"nodes_per_pod", "core_oversubscription", "cores", "spines", "planes", "routing", "routing_seed"},
-      !one_node, rates);
-  listener.say("cluster.node.nvlink_pairs", true, "closed-form prices take `nvlink` for every pair of GPUs");
-  const char* own = "closed-form prices give every GPU its own PCIe";
-  listener.say("cluster.node.", {"sockets", "socket_link"}, true, own);
-  const bool copies =
-      std::holds_alternative<TransformerSpec>(scenario.model) && !(scenario.offload == OffloadSpec{});
-  listener.say("cluster.node.", {"gpus_per_pcie_switch", "pcie_uplink"}, !copies, own);
-}
-
 }  // namespace
 
 std::span<const std::string_view> idle_keys_of_stages() {
@@ -677,11 +388,7 @@ std::vector<Diagnostic> keys_without_effect(const Scenario& scenario) {
   listen_to_overlap(listener, scenario);
   listen_to_options(listener, scenario);
   listen_to_failures(listener, scenario);
-  listen_to_latencies(listener, scenario);
-  listen_to_uplinks(listener, scenario);
-  listen_to_nics(listener, scenario);
-  listen_to_sharp(listener, scenario);
-  listen_to_fabric(listener, scenario);
+  listen_to_cluster(listener, scenario);
   return std::move(listener).warnings();
 }
 

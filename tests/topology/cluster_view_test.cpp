@@ -21,14 +21,6 @@ FabricSpec oversubscribed(double factor, FabricKind kind = FabricKind::kFatTree)
   return fabric;
 }
 
-// 2 GPUs, 2 NICs of 10 GB/s.
-NodeSpec small_node() {
-  NodeSpec node = round_node();
-  node.gpus = 2;
-  node.nics = 2;
-  return node;
-}
-
 // 2 nodes to a leaf, 4 to a pod; 2 spines in a pod, 4 cores, half of the pods' uplinks.
 Cluster three_levels(int nodes) {
   FabricSpec fabric = round_fabric();

@@ -27,6 +27,14 @@ inline NodeSpec round_node() {
           .pcie = 20_GBps};
 }
 
+// 2 GPUs, 2 NICs of 10 GB/s.
+inline NodeSpec small_node() {
+  NodeSpec node = round_node();
+  node.gpus = 2;
+  node.nics = 2;
+  return node;
+}
+
 // Half of a NIC for collectives, 100 us each and 10 us per step; 0.8 of a NIC and 30 us for messages; 1 us
 // per switch.
 inline FabricSpec round_fabric(FabricKind kind = FabricKind::kFatTree) {

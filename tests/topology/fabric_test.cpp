@@ -18,14 +18,6 @@ namespace {
 
 using namespace testing_topology;
 
-// 2 GPUs, 2 NICs of 10 GB/s.
-NodeSpec small_node() {
-  NodeSpec node = round_node();
-  node.gpus = 2;
-  node.nics = 2;
-  return node;
-}
-
 // 2 nodes to a leaf, 4 to a pod; 2 spines in a pod, 4 cores.
 FabricSpec three_levels() {
   FabricSpec fabric = round_fabric();

@@ -84,6 +84,41 @@ class Maker {
   Fleet& fleet_;
 };
 
+// The most incidents a day of `nodes`.
+class IncidentsPerDay {
+ public:
+  explicit IncidentsPerDay(int nodes) : nodes_(nodes) {}
+
+  double operator()(const ExponentialFailures& law) const { return effective_rate(law, nodes_) * nodes_; }
+  double operator()(const ComponentFailures& law) const {
+    double sum = 0;
+    for (const double rate : law.rates_per_node_day) sum += rate * nodes_;
+    return sum;
+  }
+  double operator()(const WeibullNodeFailures& law) const { return law.rate_per_node_day * nodes_; }
+  double operator()(const WeibullClusterFailures& law) const { return law.rate_per_node_day * nodes_; }
+  double operator()(const BurstFailures& law) const {
+    return law.rate_per_node_day * nodes_ + law.bursts_per_day.value_or(0) * law.domain_nodes;
+  }
+  double operator()(const TraceReplay& law) const {
+    const bool counts = law.trace.form == TraceForm::kCounts;
+    if (!law.repeat || (counts ? law.trace.counts.empty() : law.trace.rows.empty())) return 0;
+    const Duration length = counts ? law.trace.counts.back().time : law.trace.rows.back().time;
+    const auto rows = static_cast<double>(counts ? law.trace.counts.size() : law.trace.rows.size());
+    return rows * kSecondsPerDay / (to_seconds(length) * law.scale);
+  }
+  double operator()(const HourlySpot&) const { return 24.0 * nodes_; }
+  double operator()(const FailSlow& law) const {
+    return nodes_ *
+           (law.rate_per_node_day.value_or(0) + law.share * kSecondsPerDay / to_seconds(law.shortest));
+  }
+  double operator()(const SilentCorruption& law) const { return law.rate_per_node_day * nodes_; }
+  double operator()(const Maintenance& law) const { return kSecondsPerDay / to_seconds(law.period); }
+
+ private:
+  int nodes_;
+};
+
 }  // namespace
 
 double lemon_factor(const FailureLaw& law) {
@@ -102,6 +137,14 @@ double effective_rate(const ExponentialFailures& law, int nodes) {
 
 std::unique_ptr<Process> make_process(const FailureSpec& spec, int number, Fleet& fleet) {
   return std::visit(Maker(spec, number, fleet), spec.processes[static_cast<std::size_t>(number)].law);
+}
+
+double most_incidents_per_day(const FailureLaw& law, int nodes) {
+  return std::visit(IncidentsPerDay(nodes), law);
+}
+
+bool breaks_nodes(const FailureLaw& law) {
+  return std::visit([](const auto& any) { return any.kBreaksNodes; }, law);
 }
 
 bool is_announced(const FailureLaw& law) {

@@ -17,6 +17,12 @@ namespace stagecraft {
 // A node's rate after an incident over that before; 1 of laws that know no lemons.
 [[nodiscard]] double lemon_factor(const FailureLaw& law);
 
+// Incidents a day of `nodes`, at most, lemons aside; those of a trace are bounded by its length.
+[[nodiscard]] double most_incidents_per_day(const FailureLaw& law, int nodes);
+
+// Do its failures need repairs?
+[[nodiscard]] bool breaks_nodes(const FailureLaw& law);
+
 // Does the law announce its removals? These need no detection.
 [[nodiscard]] bool is_announced(const FailureLaw& law);
 

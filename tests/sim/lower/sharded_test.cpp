@@ -13,10 +13,6 @@ namespace {
 
 using namespace std::chrono_literals;
 
-Schedule schedule_of(const char* name, const PipelineShape& shape) {
-  return generate(*find_schedule(name), shape);
-}
-
 Timeline run_lowered(const PipelineShape& shape, const IterationPrices& prices,
                      const LowerOptions& options = {}) {
   return run(lower(schedule_of("1f1b", shape), prices, options));

@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "sim/lower/lower.hpp"
+#include "sim/schedule/schedule.hpp"
 
 namespace stagecraft {
 
@@ -28,6 +29,10 @@ inline IterationPrices uniform_prices(const PipelineShape& shape, const UniformC
   prices.edges.assign(stages, edge);
   prices.ranks.resize(static_cast<std::size_t>(shape.ranks));
   return prices;
+}
+
+inline Schedule schedule_of(const char* name, const PipelineShape& shape) {
+  return generate(*find_schedule(name), shape);
 }
 
 // The same on devices that traffic beside a pass slows by this factor.

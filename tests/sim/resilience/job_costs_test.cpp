@@ -7,6 +7,8 @@
 #include <numeric>
 #include <string>
 #include <utility>
+#include <variant>
+#include <vector>
 
 #include "models/model_spec.hpp"
 #include "tests/sim/simulate/scenarios.hpp"
@@ -122,6 +124,66 @@ TEST(JobCosts, CountNoCopiesOfAState) {
                     precision + "}\n"));
   };
   EXPECT_EQ(in_precision("fp8").state_of_gpu, in_precision("bf16").state_of_gpu);
+}
+
+// A model without experts or tied embeddings, on eight GPUs that each have all of it or an eighth.
+JobCosts replicated(const std::string& precision, const std::string& sharding, const std::string& options) {
+  return costs_of(
+      scenario_of("stagecraft: 1\n"
+                  "model: llama-3-8b\n"
+                  "cluster: {node: dgx-h100, nodes: 1}\n"
+                  "parallelism: {data: 8" +
+                  sharding +
+                  "}\n"
+                  "training: {global_batch_size: 8, sequence_length: 4096, precision: " +
+                  precision +
+                  "}\n"
+                  "options: {" +
+                  options + "}\n"));
+}
+
+Bytes state_of(const std::vector<JobLayer>& layers) {
+  Bytes sum{};
+  for (const JobLayer& layer : layers) sum += layer.state;
+  return sum;
+}
+
+std::int64_t parameters_of(const std::string& model) {
+  return parameter_count(
+      std::get<TransformerSpec>(scenario_of("stagecraft: 1\n"
+                                            "model: " +
+                                            model +
+                                            "\n"
+                                            "cluster: {node: dgx-h100, nodes: 1}\n"
+                                            "training: {global_batch_size: 1, sequence_length: 4096}\n")
+                                    .model));
+}
+
+// FSDP's shards are the fp32 weights that the optimizer steps: 4 + 8 B a parameter, and no 16-bit weights.
+TEST(JobCosts, OfFullyShardedWeightsHaveNoOthersBesideTheMasters) {
+  const std::string all = ", zero_stage: 3";
+  const std::int64_t parameters = parameters_of("llama-3-8b");
+  for (const char* precision : {"bf16", "fp8"}) {
+    SCOPED_TRACE(precision);
+    const JobCosts costs = replicated(precision, all, "software: fsdp2");
+    EXPECT_EQ(costs.state, Bytes(12 * parameters));
+    EXPECT_EQ(costs.state_of_gpu * 8, costs.state);
+  }
+  EXPECT_EQ(replicated("bf16", all, "software: megatron-core").state, Bytes(14 * parameters));
+}
+
+// They are cast to fp8 for the GPU, and back to 16 bit for the checkpoint.
+TEST(JobCosts, OfWeightsInFp8AreWrittenIn16Bit) {
+  const JobCosts wide = replicated("fp8", "", "fp8_parameters: false"),
+                 narrow = replicated("fp8", "", "fp8_parameters: true");
+  EXPECT_EQ(narrow.state, wide.state);
+  EXPECT_EQ(wide.state, Bytes(14 * parameters_of("llama-3-8b")));
+  for (const JobCosts& costs : {wide, narrow}) EXPECT_EQ(state_of(costs.layers), costs.state_of_gpu);
+  // All weights but those of the two ends and of the norms have a byte less.
+  const std::int64_t layer = 4096 * (2 * 4096 + 2 * 1024) + 3 * 4096 * 14336;
+  EXPECT_EQ(wide.layers[1].state - narrow.layers[1].state, Bytes(layer));
+  EXPECT_EQ(wide.layers.front(), narrow.layers.front());
+  EXPECT_EQ(wide.layers.back().state, narrow.layers.back().state);
 }
 
 TEST(JobCosts, KeepAShareOfTheStateOnEachGpuUnderZero) {

@@ -3,22 +3,16 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <random>
 #include <vector>
 
 #include "sim/engine/engine.hpp"
 #include "sim/lower/lower.hpp"
 #include "sim/schedule/evaluate.hpp"
 #include "sim/schedule/schedule.hpp"
+#include "tests/sim/schedule/random_pick.hpp"
 
 namespace stagecraft {
 namespace {
-
-using Random = std::mt19937_64;
-
-int pick(Random& random, int low, int high) {
-  return low + static_cast<int>(random() % static_cast<std::uint64_t>(high - low + 1));
-}
 
 // A valid order: whatever could run next, chosen by lot, until all has run. Whole backwards, or split ones.
 class RandomOrder {

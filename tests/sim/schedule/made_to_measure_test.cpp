@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <random>
 #include <string>
 #include <vector>
 
@@ -16,15 +15,10 @@
 #include "sim/schedule/zb_v_auto.hpp"
 #include "tests/sampling.hpp"
 #include "tests/sim/schedule/order_files.hpp"
+#include "tests/sim/schedule/random_pick.hpp"
 
 namespace stagecraft {
 namespace {
-
-using Random = std::mt19937_64;
-
-int pick(Random& random, int low, int high) {
-  return low + static_cast<int>(random() % static_cast<std::uint64_t>(high - low + 1));
-}
 
 // Costs alike for all stages or one each, a message now and then, a limit from what one micro-batch needs
 // upwards.

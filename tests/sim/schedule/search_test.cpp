@@ -7,22 +7,16 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
-#include <random>
 #include <string>
 #include <vector>
 
 #include "sim/schedule/exact_search.hpp"
 #include "sim/schedule/words.hpp"
 #include "tests/sampling.hpp"
+#include "tests/sim/schedule/random_pick.hpp"
 
 namespace stagecraft {
 namespace {
-
-using Random = std::mt19937_64;
-
-int pick(Random& random, int low, int high) {
-  return low + static_cast<int>(random() % static_cast<std::uint64_t>(high - low + 1));
-}
 
 // `least`: of a pass's time.
 SearchRequest random_request(Random& random, const PipelineShape& shape, Placement placement, int least = 1) {
