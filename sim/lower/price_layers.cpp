@@ -12,15 +12,11 @@ namespace {
 
 void add(StagePrice& sum, const StagePrice& price, std::int64_t times) {
   if (times == 0) return;
-  sum.forward.add(price.forward, times);
-  sum.recompute.add(price.recompute, times);
-  sum.input_gradient.add(price.input_gradient, times);
-  sum.weight_gradient.add(price.weight_gradient, times);
+  for (std::size_t i = 0; i < sum.each().size(); ++i) {
+    sum.each()[i]->add(*price.each()[i], times);
+    add(*sum.traffic.each()[i], *price.traffic.each()[i], times);
+  }
   sum.unhidden.add(price.unhidden, times);
-  add(sum.traffic.forward, price.traffic.forward, times);
-  add(sum.traffic.recompute, price.traffic.recompute, times);
-  add(sum.traffic.input_gradient, price.traffic.input_gradient, times);
-  add(sum.traffic.weight_gradient, price.traffic.weight_gradient, times);
 }
 
 bool alike(const Cluster& cluster, const LayerGroups& a, const LayerGroups& b) {
