@@ -129,11 +129,11 @@ Bytes message_bytes(const TransformerSpec& model, const PricingRequest& request,
 IterationPrices price_transformer(const TransformerSpec& model, const HardwareProfile& profile,
                                   const Cluster& cluster, const PricingRequest& request) {
   IterationPrices prices{.second_embedding = second_embedding(model, request.plan)};
-  Network network = network_of(cluster, profile, request, &prices.patterns);
   PlacementMemo own;
-  if (network.memo == nullptr && !request.shared_links) network.memo = &own;
+  PlacementMemo& memo = request.memo != nullptr && !request.shared_links ? *request.memo : own;
+  const Network network = network_of(cluster, profile, request, memo, &prices.patterns);
   StagePricing stages(model, network, request);
-  GradientPricing gradients(model, network, request);
+  const GradientPricing gradients(model, network, request);
   StageMemories memory(model, request.shard, pass_habits(request.training.recompute, request.offload));
   for (const HeldStage& held : request.plan.places().all()) {
     prices.stages.push_back(stages.price(held));

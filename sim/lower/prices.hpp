@@ -213,8 +213,8 @@ struct PricingRequest {
   std::optional<int> gpus = {};
   Shard shard = {};           // what shard_of() makes of the rest
   bool shared_links = false;  // record the traffic of every price on the links of the cluster
-  // Memo of placements for this cluster, these degrees and this rank order; nullptr: nothing is remembered.
-  // Unused with shared links.
+  // Memo of placements for this cluster, these degrees and this rank order, from one pricing to the next;
+  // nullptr: each has its own. Unused with shared links.
   PlacementMemo* memo = nullptr;
   CollectiveMemo* collectives = nullptr;  // memo for this cluster and profile, or nullptr
 
