@@ -105,4 +105,8 @@ struct PlanRequest {
 //   source  Megatron-LM, account_for_embedding_in_pipeline_split and account_for_loss_in_pipeline_split.
 [[nodiscard]] std::int64_t counted_layers(const TransformerSpec& model, const ParallelSpec& spec);
 
+// The most even split of L layers on S stages: each has L/S rounded down, and L mod S of them one more. The
+// extra layers go to middle stages, since the first also has the embedding and the last the head.
+[[nodiscard]] std::vector<std::int64_t> spread_layers(std::int64_t layers, std::int64_t stages);
+
 }  // namespace stagecraft
