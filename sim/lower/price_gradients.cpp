@@ -100,9 +100,9 @@ PassPrice GradientPricing::replicate(int rank, const Sharing& sharing, Bytes gra
                       Category::kDataComm});
 }
 
-double GradientPricing::channel_share(int rank) const {
+double GradientPricing::channel_share() const {
   double most = 0;
-  for (const PlacedGroup& group : groups_of(network_, rank, dense_.shards)) {
+  for (const PlacedGroup& group : groups_of(network_, 0, dense_.shards)) {
     if (group.placement.nodes == 1) return 1;
     const FabricSpec& fabric = network_.cluster.spec().fabric;
     const NodeSpec& node = network_.cluster.node_spec_of(device_of(group.member));

@@ -144,7 +144,7 @@ IterationPrices price_transformer(const TransformerSpec& model, const HardwarePr
                                ? price_edge(model, network, request, held)
                                : EdgePrice{});
   }
-  const double load = request.zero_stage() >= 2 ? gradients.channel_share(0) : 0;
+  const double load = request.zero_stage() >= 2 ? gradients.channel_share() : 0;
   for (StagePrice& stage : prices.stages) stage.beside = costs_beside(stage, profile, request, load);
   for (int rank = 0; rank < request.plan.pipeline; ++rank) prices.ranks.push_back(gradients.price_rank(rank));
   const auto& host = profile.host.per_iteration;
