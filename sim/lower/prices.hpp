@@ -192,7 +192,7 @@ struct IterationPrices {
   std::vector<StagePrice> stages{};  // indexed by StagePlaces::index_of()
   std::vector<EdgePrice> edges{};    // edge after each stage; empty after the last stage of a copy
   std::vector<RankPrice> ranks{};    // pipeline ranks
-  // The stage that `tied_embedding` joins to the first; absent: the last.
+  // The stage that `tied_embedding` joins to the first; absent: there is no second word embedding.
   std::optional<int> second_embedding = {};
   PassPrice host{};         // once an iteration
   OffloadPrice offload{};   // its stalls and steps are in the passes and the optimizer already
