@@ -27,7 +27,7 @@ struct Network {
   PatternTable* patterns = nullptr;  // filled in by pricing, on shared links only
   CollectiveMemo* collectives = nullptr;
   Sourced<Duration> exchange_overhead{};           // overhead of a pipeline message that its sender waits for
-  Sourced<Duration> tensor_collective_overhead{};  // overhead of a tensor-parallel all-reduce (OptionsSpec)
+  Sourced<Duration> tensor_collective_overhead{};  // overhead of a tensor-parallel all-reduce (SoftwareRules)
   HostCosts host{};
   // Extra compute time of the slowest GPU over the mean: HardwareProfile::slowest_of().
   double slowest_gpu = 0;
