@@ -16,6 +16,7 @@
 
 #include "base/units.hpp"
 #include "calibrate/profile/hardware_profile.hpp"
+#include "models/by_pass.hpp"
 #include "models/model_spec.hpp"
 #include "models/shard.hpp"
 #include "models/token_spread.hpp"
@@ -91,12 +92,7 @@ struct Op {
 
 using Ops = std::vector<Op>;
 
-struct LayerOps {
-  Ops forward;
-  Ops recompute;  // runs again before the backward, by shard.recompute
-  Ops input_gradient;
-  Ops weight_gradient;
-};
+using LayerOps = ByPass<Ops>;  // what runs again is what shard.recompute says
 
 [[nodiscard]] LayerOps layer_operators(const TransformerSpec& model, const Shard& shard,
                                        LayerKind kind = LayerKind::kDense);

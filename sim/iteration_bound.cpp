@@ -54,9 +54,7 @@ class Bound {
     Duration busy{}, head = Duration::max(), tail = Duration::max();
     for (const HeldStage& held : places_.held_by(rank)) {
       const std::size_t at = places_.index_of(held.stage, held.copy);
-      const StagePrice& price = prices_.stages[at];
-      for (const PassPrice* pass :
-           {&price.forward, &price.recompute, &price.input_gradient, &price.weight_gradient})
+      for (const PassPrice* pass : prices_.stages[at].each())
         busy += least_of(*pass, at) * micro_batches_[static_cast<std::size_t>(held.copy)];
       head = std::min(head, before_[at]);
       tail = std::min(tail, behind_[at]);

@@ -47,8 +47,7 @@ std::vector<ShapedOperator> shaped_operators(const TransformerSpec& model, const
   const Precision precision = request.shard.precision;
   std::vector<ShapedOperator> found;
   for (const CountedOps& piece : stage_operators(model, request, whole_content(plan))) {
-    const LayerOps& ops = piece.ops;
-    for (const Ops* pass : {&ops.forward, &ops.recompute, &ops.input_gradient, &ops.weight_gradient})
+    for (const Ops* pass : piece.ops.each())
       for (const Op& op : *pass)
         if (has_shape(op))
           found.push_back({.op = op,

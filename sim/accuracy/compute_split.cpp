@@ -37,7 +37,7 @@ class Splitter {
   Splitter(const HardwareProfile& profile, Precision precision) : profile_(profile), precision_(precision) {}
 
   void add(const LayerOps& ops, double times) {
-    for (const Ops* pass : {&ops.forward, &ops.recompute, &ops.input_gradient, &ops.weight_gradient}) {
+    for (const Ops* pass : ops.each()) {
       for (const Op& op : *pass) {
         if (const auto family = family_of(op.kind))
           seconds_[static_cast<std::size_t>(*family)] +=

@@ -226,7 +226,8 @@ void add_operators(const Scenario& scenario, const Simulation& simulation, int p
   const ParallelPlan& plan = simulation.prepared.plan;
   const Cluster cluster(*scenario.cluster);
   const PricingRequest request = pricing_request(scenario, plan, false);
-  const Network network = network_of(cluster, *scenario.profile, request);
+  PlacementMemo memo;
+  const Network network = network_of(cluster, *scenario.profile, request, memo);
   const std::vector<LayerGroups> groups = layer_groups_of(network, pipeline_rank);
   OpCounter counter(network, groups.front(), scenario.training.precision, out);
   StagePieces pieces(scenario, plan);

@@ -5,12 +5,15 @@
 #include <algorithm>
 #include <array>
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
 
 #include "base/text.hpp"
+#include "models/by_pass.hpp"
 #include "sim/explain/explain_operators.hpp"
 #include "sim/explain/inputs.hpp"
 #include "sim/explain/stage_pieces.hpp"
@@ -20,27 +23,20 @@
 namespace stagecraft {
 namespace {
 
-// The four passes that prices know.
+// A part of the passes as an order runs it alone, with the key that gives its time to an abstract stage.
 struct PricedPass {
   Pass pass;
+  std::string_view given;
   PassPrice StagePrice::*price;
   Ops LayerOps::*ops;
 };
-constexpr std::array<PricedPass, 4> kPricedPasses = {
-    {{Pass::kForward, &StagePrice::forward, &LayerOps::forward},
-     {Pass::kRecompute, &StagePrice::recompute, &LayerOps::recompute},
-     {Pass::kInputGradient, &StagePrice::input_gradient, &LayerOps::input_gradient},
-     {Pass::kWeightGradient, &StagePrice::weight_gradient, &LayerOps::weight_gradient}}};
-
-// Indices of the parts that a pass of the schedule may run, by its letter.
-std::vector<std::size_t> passes_of(const std::string& label) {
-  if (label == "F") return {0};
-  if (label == "R") return {1};
-  if (label == "I") return {1, 2};
-  if (label == "W") return {3};
-  if (label == "B") return {1, 2, 3};
-  return {};
-}
+constexpr ByPass<PricedPass> kPricedPasses = {
+    .forward = {Pass::kForward, "model.forward", &StagePrice::forward, &LayerOps::forward},
+    .recompute = {Pass::kRecompute, "training.recompute", &StagePrice::recompute, &LayerOps::recompute},
+    .input_gradient = {Pass::kInputGradient, "model.input_gradient", &StagePrice::input_gradient,
+                       &LayerOps::input_gradient},
+    .weight_gradient = {Pass::kWeightGradient, "model.weight_gradient", &StagePrice::weight_gradient,
+                        &LayerOps::weight_gradient}};
 
 bool is_compute(Category category) {
   return category == Category::kForward || category == Category::kBackward ||
@@ -73,7 +69,8 @@ Explanation sum_with_rest(std::string name, std::vector<Explanation> inputs, Dur
 struct Kind {
   std::int32_t stage = 0;
   std::string name;
-  Duration nominal{};  // time of the category in each pass
+  std::optional<Pass> pass;  // what the name says
+  Duration nominal{};        // time of the category in each pass
   friend auto operator<=>(const Kind&, const Kind&) = default;
 };
 
@@ -95,7 +92,7 @@ class PassExplainer {
           rank % static_cast<std::size_t>(places.ranks))
         continue;
       const HeldStage held{.stage = pass.stage, .copy = copy};
-      std::vector<Explanation> inputs = parts(pass.name, held);
+      std::vector<Explanation> inputs = parts(pass.pass, held);
       Duration sum{};
       for (const Explanation& input : inputs) sum += input.value.time();
       if (!inputs.empty() && sum == pass.nominal) return formula(name, Operation::kSum, std::move(inputs));
@@ -108,35 +105,35 @@ class PassExplainer {
  private:
   // The priced passes that the pass is made of; a backward repeats the forward unless the order has a pass
   // for that.
-  [[nodiscard]] std::vector<Explanation> parts(const std::string& label, HeldStage held) const {
+  [[nodiscard]] std::vector<Explanation> parts(std::optional<Pass> pass, HeldStage held) const {
+    if (!pass) return {};
     const StagePrice& price =
         simulation_.prices.stages[simulation_.prepared.schedule.places().index_of(held.stage, held.copy)];
     const bool apart = simulation_.prepared.plan.stages[static_cast<std::size_t>(held.stage)].recompute_pass;
     std::vector<Explanation> inputs;
-    for (const std::size_t i : passes_of(label)) {
-      const Duration time = (price.*kPricedPasses[i].price).of(category_);
-      const bool elsewhere = i == 1 && label != "R" && apart;
-      if (time > Duration::zero() && !elsewhere) inputs.push_back(priced_pass(i, held, time));
-    }
+    for_each_part(kPricedPasses, *pass, !apart, [&](const PricedPass& part) {
+      const Duration time = (price.*part.price).of(category_);
+      if (time > Duration::zero()) inputs.push_back(priced_pass(part, held, time));
+    });
     const Duration unhidden = price.unhidden.of(category_);
-    if (label == "I" && unhidden > Duration::zero())
+    if (pass == Pass::kInputGradient && unhidden > Duration::zero())
       inputs.push_back(leaf("reductions that its weight gradient would hide", unhidden,
                             {.kind = OriginKind::kPrice, .text = "the weight gradient is put aside"}));
     return inputs;
   }
 
-  [[nodiscard]] Explanation priced_pass(std::size_t i, HeldStage held, Duration time) const {
-    const std::string name = fmt::format("{} of stage {}", word_of(kPricedPasses[i].pass), held.stage);
+  [[nodiscard]] Explanation priced_pass(const PricedPass& part, HeldStage held, Duration time) const {
+    const std::string name = fmt::format("{} of stage {}", word_of(part.pass), held.stage);
     if (!std::holds_alternative<TransformerSpec>(scenario_.model))
-      return leaf(name, time, key_origin(scenario_, given_cost(i)));
+      return leaf(name, time, key_origin(scenario_, std::string(part.given)));
     std::vector<Explanation> inputs;
     for (const StagePiece& piece : pieces_.of(held)) {
-      if ((piece.price.*kPricedPasses[i].price).of(category_) == Duration::zero()) continue;
+      if ((piece.price.*part.price).of(category_) == Duration::zero()) continue;
       inputs.push_back(
           formula(piece.all, Operation::kProduct,
                   {leaf("times", Amount::count(piece.times),
                         {.kind = OriginKind::kModel, .text = "of the stage, as its layers are split"}),
-                   one_piece(piece, i)}));
+                   one_piece(piece, part)}));
     }
     return sum_with_rest(name, std::move(inputs), time,
                          {.kind = OriginKind::kPrice, .text = "offload, waiting for the host"});
@@ -153,15 +150,9 @@ class PassExplainer {
                 profile_origin(*scenario_.profile, variability.provenance, variability.source));
   }
 
-  [[nodiscard]] static std::string given_cost(std::size_t i) {
-    static constexpr std::array<const char*, 4> kKeys = {"model.forward", "training.recompute",
-                                                         "model.input_gradient", "model.weight_gradient"};
-    return kKeys[i];
-  }
-
-  [[nodiscard]] Explanation one_piece(const StagePiece& piece, std::size_t i) const {
-    const Duration time = (piece.price.*kPricedPasses[i].price).of(category_);
-    const Ops& ops = piece.ops.*kPricedPasses[i].ops;
+  [[nodiscard]] Explanation one_piece(const StagePiece& piece, const PricedPass& part) const {
+    const Duration time = (piece.price.*part.price).of(category_);
+    const Ops& ops = piece.ops.*part.ops;
     const std::string name = "one " + piece.name;
     if (!is_compute(category_))
       return leaf(name, time, {.kind = OriginKind::kPrice, .text = collectives_text(ops)});
@@ -207,7 +198,8 @@ std::map<Kind, Alike> passes_by_kind(const Simulation& simulation, RankPart part
       const Duration nominal = part_of(label.parts, part.category);
       const Duration actual = part_of(parts_of(program, simulation.timeline, task), part.category);
       if (nominal == Duration::zero() && actual == Duration::zero()) continue;
-      Alike& alike = passes[{.stage = label.stage, .name = label.name, .nominal = nominal}];
+      Alike& alike =
+          passes[{.stage = label.stage, .name = label.name, .pass = pass_of(label), .nominal = nominal}];
       ++alike.count;
       alike.longer += actual - nominal;
     }

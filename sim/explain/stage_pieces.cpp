@@ -46,7 +46,8 @@ std::vector<StagePiece> StagePieces::priced(HeldStage held) const {
   SC_CHECK(model != nullptr && scenario_.cluster && scenario_.profile, "a transformer on hardware");
   const Cluster cluster(*scenario_.cluster);
   const PricingRequest request = pricing_request(scenario_, plan_, false);
-  const Network network = network_of(cluster, *scenario_.profile, request);
+  PlacementMemo memo;
+  const Network network = network_of(cluster, *scenario_.profile, request, memo);
   std::vector<StagePiece> slowest;
   Duration longest{};
   const StageContent& content = plan_.stages[static_cast<std::size_t>(held.stage)];

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "models/memory.hpp"
-#include "models/operators.hpp"
 #include "sim/lower/pass_memory.hpp"
 
 namespace stagecraft {
@@ -18,14 +17,10 @@ LayerKind kind_of(const TransformerSpec& model, const StageUnit& unit) {
 }
 
 // What a unit's backward, or its weight-gradient half, frees at its end, and what it needs while it runs.
+// Beside the queue no other 16-bit gradients of weights are made, but for the dense one of the embedding.
 struct UnitMemory {
   Bytes kept, working;
 };
-
-// Beside the queue no other 16-bit gradients of weights are made, but for the dense one of the embedding.
-Bytes word_gradient(const TransformerSpec& model, const Shard& shard) {
-  return Bytes(state_bytes(shard).weight * word_parameters(model, shard.tensor));
-}
 
 UnitMemory of_backward(const TransformerSpec& model, const Shard& shard, const StageUnit& unit,
                        double on_gpu) {

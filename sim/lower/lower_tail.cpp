@@ -3,6 +3,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/check.hpp"
 #include "sim/lower/lowering.hpp"
 #include "sim/lower/task_names.hpp"
 
@@ -82,7 +83,8 @@ void Lowering::add_copies(std::vector<Handle>& ends) {
 void Lowering::add_tied_embedding(std::vector<Handle>& ends) {
   const PassPrice& price = prices_.ranks.front().tied_embedding;
   if (price.total() == Duration::zero()) return;
-  const std::pair ranks{0, places_.rank_of(prices_.second_embedding.value_or(places_.stages() - 1))};
+  SC_CHECK(prices_.second_embedding.has_value(), "an embedding is summed with that of a known stage");
+  const std::pair ranks{0, places_.rank_of(*prices_.second_embedding)};
   std::vector<Handle> both;
   for (int r = 0; r < options_.replicas; ++r) {
     for (const int rank : {ranks.first, ranks.second}) tasks_of(r, rank).add_ends(both);

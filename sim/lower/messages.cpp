@@ -33,12 +33,11 @@ Sourced<Duration> exchange_overhead_of(const PricingRequest& request) {
 
 std::vector<PlacedGroup> find_groups(const Network& network, int pipeline_rank, RankGroup group) {
   std::vector<PlacedGroup> groups;
-  UplinkTables own;
-  UplinkTables& uplinks = network.memo != nullptr ? network.memo->uplinks : own;
   for (const int member : pipeline_members(network.plan, pipeline_rank)) {
     if (!speaks_for_others(network, member, group)) continue;
     PlacedGroup placed{.member = member, .placement = placement_of(network, member, group), .group = group};
-    if (placed.placement.nodes > 1) placed.placement.uplinks = uplinks.of(network, member, group);
+    if (placed.placement.nodes > 1)
+      placed.placement.uplinks = network.memo.uplinks.of(network, member, group);
     const bool known = std::any_of(groups.begin(), groups.end(), [&](const PlacedGroup& other) {
       return alike(network.cluster, placed, other);
     });
@@ -138,12 +137,12 @@ EdgePrice slowest_message(const Network& network, int from, int to, Bytes size) 
 }  // namespace
 
 Network network_of(const Cluster& cluster, const HardwareProfile& profile, const PricingRequest& request,
-                   PatternTable* patterns) {
+                   PlacementMemo& memo, PatternTable* patterns) {
   return {.cluster = cluster,
           .profile = profile,
           .plan = request.plan,
+          .memo = memo,
           .patterns = request.shared_links ? patterns : nullptr,
-          .memo = request.shared_links ? nullptr : request.memo,
           .collectives = request.collectives,
           .exchange_overhead = exchange_overhead_of(request),
           .tensor_collective_overhead = request.options.rules.tensor_collective_overhead,
@@ -156,9 +155,8 @@ bool alike(const Cluster& cluster, const PlacedGroup& a, const PlacedGroup& b) {
          cluster.node_spec_of(device_of(a.member)) == cluster.node_spec_of(device_of(b.member));
 }
 
-std::vector<PlacedGroup> groups_of(const Network& network, int pipeline_rank, RankGroup group) {
-  if (network.memo == nullptr) return find_groups(network, pipeline_rank, group);
-  const auto [at, is_new] = network.memo->groups.try_emplace({pipeline_rank, group});
+const std::vector<PlacedGroup>& groups_of(const Network& network, int pipeline_rank, RankGroup group) {
+  const auto [at, is_new] = network.memo.groups.try_emplace({pipeline_rank, group});
   if (is_new) at->second = find_groups(network, pipeline_rank, group);
   return at->second;
 }
@@ -222,14 +220,9 @@ EdgePrice edge_price(const Network& network, HeldStage held, Bytes size) {
 
 EdgePrice rank_message(const Network& network, int from, int to, Bytes size) {
   if (from == to || size == Bytes(0)) return {};
-  EdgePrice price;
-  if (network.memo == nullptr) {
-    price = slowest_message(network, from, to, size);
-  } else {
-    const auto [at, is_new] = network.memo->messages.try_emplace({from, to, size});
-    if (is_new) at->second = slowest_message(network, from, to, size);
-    price = at->second;
-  }
+  const auto [at, is_new] = network.memo.messages.try_emplace({from, to, size});
+  if (is_new) at->second = slowest_message(network, from, to, size);
+  EdgePrice price = at->second;
   if (network.patterns == nullptr) {
     for (PassPrice* way : {&price.forward, &price.backward})
       way->add(Category::kPipelineComm, network.exchange_overhead.value,

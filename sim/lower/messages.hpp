@@ -21,10 +21,11 @@
 
 namespace stagecraft {
 
-// The network that the job of the request runs on. `patterns` is used where the request asks for shared
-// links.
+// The network that the job of the request runs on; whoever prices says which memo serves it. `patterns` is
+// used where the request asks for shared links.
 [[nodiscard]] Network network_of(const Cluster& cluster, const HardwareProfile& profile,
-                                 const PricingRequest& request, PatternTable* patterns = nullptr);
+                                 const PricingRequest& request, PlacementMemo& memo,
+                                 PatternTable* patterns = nullptr);
 
 inline constexpr std::size_t kCommGroupCount = 4;
 
@@ -44,7 +45,8 @@ struct PlacedGroup {
 
 // The groups of a pipeline rank, one per distinct placement. Regular layouts have one placement; tensor 3 on
 // nodes of 8 GPUs has groups within a node and groups over two nodes.
-[[nodiscard]] std::vector<PlacedGroup> groups_of(const Network& network, int pipeline_rank, RankGroup group);
+[[nodiscard]] const std::vector<PlacedGroup>& groups_of(const Network& network, int pipeline_rank,
+                                                        RankGroup group);
 
 // Do the two groups take the same time for every job?
 [[nodiscard]] bool alike(const Cluster& cluster, const PlacedGroup& a, const PlacedGroup& b);
@@ -60,7 +62,8 @@ struct LayerGroups {
 };
 
 // Remembers placements and message prices for plans with the same degrees, rank order and cluster. With
-// thousands of GPUs they are most of the cost of a price.
+// thousands of GPUs they are most of the cost of a price. On shared links the price of a message has traffic,
+// in patterns of one pricing: there each pricing has a memo of its own.
 struct PlacementMemo {
   std::map<std::pair<int, RankGroup>, std::vector<PlacedGroup>> groups;  // by pipeline rank
   std::map<int, std::vector<LayerGroups>> layers;                        // by pipeline rank

@@ -254,10 +254,6 @@ class StageSum {
     return left + share_of(on_their_way(staged), habits_.offloaded);
   }
 
-  Bytes word_gradient() const {
-    return Bytes(state_bytes(shard_).weight * word_parameters(model_, shard_.tensor));
-  }
-
   // Rows of all tokens of the tensor group, where a rank keeps only its own rows.
   Bytes gathered_input() const { return gathers() ? whole_rows() : Bytes(0); }
   Bytes whole_rows() const { return boundary_activation(model_, shard_) * (gathers() ? shard_.tensor : 1); }
@@ -278,7 +274,7 @@ class StageSum {
   // Counts where the GEMM does not accumulate in place, or where the framework allocates a placeholder anyway.
   Bytes head_gradient() const {
     const bool own = !shard_.gradient_accumulation_fusion || shard_.software.gradient_placeholders;
-    return own ? word_gradient() : Bytes(0);
+    return own ? word_gradient(model_, shard_) : Bytes(0);
   }
 
   // W runs the units in the order of I: what the head held is gone when the layers run, and all but the
@@ -301,7 +297,7 @@ class StageSum {
   // The embedding gradient is a full 16-bit matrix. It is allocated when `kept` is freed: on the first stage,
   // all tensors of the micro-batch.
   SavedTensors embedding_backward(Bytes kept) const {
-    return nonzero({{"word gradient", std::max(word_gradient() - kept, Bytes(0))}});
+    return nonzero({{"word gradient", std::max(word_gradient(model_, shard_) - kept, Bytes(0))}});
   }
 
   // Memory freed when the backward of multi-token prediction ends: its own tensors and those of all heads.
@@ -368,6 +364,10 @@ StageTensors stage_tensors(const TransformerSpec& model, const Shard& shard, con
 Bytes offloadable(const TransformerSpec& model, const Shard& shard, const StageContent& content,
                   const RecomputeSpec& recompute) {
   return StageSum(model, shard, content, pass_habits(recompute, OffloadSpec{})).offloadable();
+}
+
+Bytes word_gradient(const TransformerSpec& model, const Shard& shard) {
+  return Bytes(state_bytes(shard).weight * word_parameters(model, shard.tensor));
 }
 
 PassMemory pass_memory(const TransformerSpec& model, const Shard& shard, const StageContent& content,

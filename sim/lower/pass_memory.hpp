@@ -67,6 +67,9 @@ struct StageTensors {
 [[nodiscard]] Bytes offloadable(const TransformerSpec& model, const Shard& shard, const StageContent& content,
                                 const RecomputeSpec& recompute);
 
+// The gradient of the matrix of words, the embedding's or the head's, in the precision of the weights.
+[[nodiscard]] Bytes word_gradient(const TransformerSpec& model, const Shard& shard);
+
 // The totals of these tensors.
 [[nodiscard]] PassMemory pass_memory(const StageTensors& stage);
 [[nodiscard]] PassMemory pass_memory(const TransformerSpec& model, const Shard& shard,

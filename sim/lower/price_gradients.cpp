@@ -92,23 +92,17 @@ GradientPricing::Sharing GradientPricing::sharing(bool experts) const {
   return sharing;
 }
 
-const std::vector<PlacedGroup>& GradientPricing::groups(int rank, RankGroup group) {
-  const auto [at, is_new] = groups_.try_emplace({rank, group});
-  if (is_new) at->second = groups_of(network_, rank, group);
-  return at->second;
-}
-
 // All-reduce of one shard's gradients over its replicas; free where the shard has one replica.
-PassPrice GradientPricing::replicate(int rank, const Sharing& sharing, Bytes gradients) {
+PassPrice GradientPricing::replicate(int rank, const Sharing& sharing, Bytes gradients) const {
   if (sharing.shards_n == sharing.ranks) return {};
-  return group_price(network_, groups(rank, sharing.shard_replicas),
+  return group_price(network_, groups_of(network_, rank, sharing.shard_replicas),
                      {CollectiveKind::kAllReduce, Bytes(ceil_div(gradients.count(), sharing.shards_n)),
                       Category::kDataComm});
 }
 
-double GradientPricing::channel_share(int rank) {
+double GradientPricing::channel_share() const {
   double most = 0;
-  for (const PlacedGroup& group : groups(rank, dense_.shards)) {
+  for (const PlacedGroup& group : groups_of(network_, 0, dense_.shards)) {
     if (group.placement.nodes == 1) return 1;
     const FabricSpec& fabric = network_.cluster.spec().fabric;
     const NodeSpec& node = network_.cluster.node_spec_of(device_of(group.member));
@@ -118,20 +112,20 @@ double GradientPricing::channel_share(int rank) {
   return most;
 }
 
-bool GradientPricing::on_links_apart(int rank, const Sharing& sharing) {
+bool GradientPricing::on_links_apart(int rank, const Sharing& sharing) const {
   const auto in_a_node = [](const PlacedGroup& group) { return group.placement.nodes == 1; };
-  return std::ranges::all_of(groups(rank, sharing.shards), in_a_node) &&
-         std::ranges::none_of(groups(rank, sharing.shard_replicas), in_a_node);
+  return std::ranges::all_of(groups_of(network_, rank, sharing.shards), in_a_node) &&
+         std::ranges::none_of(groups_of(network_, rank, sharing.shard_replicas), in_a_node);
 }
 
 Bytes GradientPricing::gradients_of(std::int64_t parameters) const {
   return Bytes(parameters * state_bytes(shard_).gradient);
 }
 
-PassPrice GradientPricing::reduce(int rank, const Sharing& sharing, std::int64_t parameters) {
+PassPrice GradientPricing::reduce(int rank, const Sharing& sharing, std::int64_t parameters) const {
   const Bytes size = gradients_of(parameters);
   if (request_.zero_stage() == 0)
-    return group_price(network_, groups(rank, sharing.replicas),
+    return group_price(network_, groups_of(network_, rank, sharing.replicas),
                        {CollectiveKind::kAllReduce, size, Category::kDataComm});
   PassPrice price = over_shards(rank, sharing, CollectiveKind::kReduceScatter, size);
   price.add(replicate(rank, sharing, size));
@@ -139,13 +133,13 @@ PassPrice GradientPricing::reduce(int rank, const Sharing& sharing, std::int64_t
 }
 
 PassPrice GradientPricing::over_shards(int rank, const Sharing& sharing, CollectiveKind kind, Bytes size,
-                                       const CollectivePieces& pieces) {
+                                       const CollectivePieces& pieces) const {
   const CollectiveJob job{.kind = kind,
                           .size = Bytes(ceil_div(size.count(), pieces.count)),
                           .category = Category::kDataComm,
                           .beside = pieces.copies};
   PassPrice price;
-  price.add(group_price(network_, groups(rank, sharing.shards), job), pieces.count);
+  price.add(group_price(network_, groups_of(network_, rank, sharing.shards), job), pieces.count);
   return price;
 }
 
@@ -153,7 +147,7 @@ PassPrice GradientPricing::over_shards(int rank, const Sharing& sharing, Collect
 // overlapped gathers are always cut.
 //   source  NVIDIA/Megatron-LM, core/distributed/distributed_data_parallel.py: one bucket without
 //           overlap_grad_reduce
-std::vector<PassPrice> GradientPricing::price_buckets(int rank, int stage, bool gathers) {
+std::vector<PassPrice> GradientPricing::price_buckets(int rank, int stage, bool gathers) const {
   const bool in_buckets = request_.overlap.gradients || (gathers && request_.overlap.parameters);
   const std::int64_t words = stage == 0 ? embedding_parameters(model_, shard_.tensor) : 0;
   const auto of_kind = [&](const Sharing& sharing, std::int64_t parameters, Bytes weights) {
@@ -176,7 +170,7 @@ std::vector<PassPrice> GradientPricing::price_buckets(int rank, int stage, bool 
                 of_kind(experts_, share.experts, weights.experts));
 }
 
-void GradientPricing::price_units(HeldStage held, StagePrice& price) {
+void GradientPricing::price_units(HeldStage held, StagePrice& price) const {
   const int rank = network_.plan.places().rank_of(held.stage, held.copy);
   const std::vector<StageUnit> units = stage_units(model_, network_.plan, held.stage);
   std::optional<MatricesOfUnits> matrices;
@@ -259,33 +253,38 @@ PassPrice GradientPricing::price_optimizer(int rank) const {
 //   source  Megatron-LM core/optimizer/clip_grads.py: one all-reduce over the model-parallel ranks, over all
 //           ranks under the distributed optimizer (get_grad_stats_parallel_group); DeepSpeed
 //           runtime/zero/stage_1_and_2.py: over the data-parallel group, then the model-parallel one.
-PassPrice GradientPricing::norm_of_rank(const Network& network, int rank) {
+PassPrice GradientPricing::norm_of_rank(const Network& network, int rank) const {
   const CollectiveJob job{CollectiveKind::kAllReduce, Bytes(4), Category::kDataComm};
-  PassPrice price = group_price(network, groups(rank, RankGroup::kTensor), job);
+  PassPrice price = group_price(network, groups_of(network_, rank, RankGroup::kTensor), job);
   const bool sharded = request_.zero_stage() > 0 && dense_.shards_n > 1;
-  if (sharded) price.add(group_price(network, groups(rank, dense_.shards), job));
+  if (sharded) price.add(group_price(network, groups_of(network_, rank, dense_.shards), job));
   const bool all_ranks = sharded && dense_.shards_n == dense_.ranks;
   if (network.plan.expert > 1 && !all_ranks)
-    price.add(group_price(network, groups(rank, RankGroup::kExpert), job));
+    price.add(group_price(network, groups_of(network_, rank, RankGroup::kExpert), job));
   return price;
 }
 
 // The norm is one number: an all-reduce of 4 bytes along each axis that splits the model or its states. It is
 // priced without link traffic: patterns of senders and receivers would cost most of the pricing time, for 4
 // bytes.
-void GradientPricing::price_norms(int rank, RankPrice& price) {
-  Network quiet = network_;
-  quiet.patterns = nullptr;
-  quiet.exchange_overhead = {};  // no rank waits for it
+void GradientPricing::price_norms(int rank, RankPrice& price) const {
+  // On shared links a message has traffic in its price: one without it is not to be found among those.
+  PlacementMemo own;
+  const Network quiet{.cluster = network_.cluster,
+                      .profile = network_.profile,
+                      .plan = network_.plan,
+                      .memo = network_.patterns == nullptr ? network_.memo : own,
+                      .collectives = network_.collectives,
+                      .exchange_overhead = {}};  // no rank waits for it
   price.partial_norm = norm_of_rank(quiet, rank);
-  price.gradient_norm = group_price(quiet, groups(rank, RankGroup::kPipeline),
+  price.gradient_norm = group_price(quiet, groups_of(network_, rank, RankGroup::kPipeline),
                                     {CollectiveKind::kAllReduce, Bytes(4), Category::kDataComm});
   price.gradient_norm.add(price.partial_norm);
   if (rank + 1 < network_.plan.pipeline)
     price.norm_message = rank_message(quiet, rank, rank + 1, Bytes(4)).forward;
 }
 
-RankPrice GradientPricing::price_rank(int rank) {
+RankPrice GradientPricing::price_rank(int rank) const {
   const int zero = request_.zero_stage();
   RankPrice price;
   for (const HeldStage& held : network_.plan.places().held_by(rank)) {

@@ -26,8 +26,6 @@
 //           sharding.
 #pragma once
 
-#include <map>
-#include <utility>
 #include <vector>
 
 #include "models/operators.hpp"
@@ -47,12 +45,13 @@ class GradientPricing {
   GradientPricing(const TransformerSpec& model, const Network& network, const PricingRequest& request);
 
   // Prices the end of the iteration on a pipeline rank, and its start under ZeRO 1 and 2.
-  [[nodiscard]] RankPrice price_rank(int rank);
-  // Fraction of NCCL's channels that traffic between the shards of a rank uses: all of them within a node,
-  // those of its NICs between nodes. Compute loses at most this fraction to the traffic.
-  [[nodiscard]] double channel_share(int rank);
+  [[nodiscard]] RankPrice price_rank(int rank) const;
+  // Fraction of NCCL's channels that traffic between the shards uses: all of them within a node, those of its
+  // NICs between nodes. Compute loses at most this fraction to the traffic. The first pipeline rank speaks for
+  // the others.
+  [[nodiscard]] double channel_share() const;
   // Fills in the traffic of the units of a stage. Clears the units where no ranks share weights.
-  void price_units(HeldStage held, StagePrice& price);
+  void price_units(HeldStage held, StagePrice& price) const;
 
  private:
   // Groups that share dense weights, or routed experts.
@@ -62,28 +61,26 @@ class GradientPricing {
     int shards_n = 1;  // ranks that share one sharded copy
   };
   [[nodiscard]] Sharing sharing(bool experts) const;
-  [[nodiscard]] const std::vector<PlacedGroup>& groups(int rank, RankGroup group);
-  [[nodiscard]] PassPrice reduce(int rank, const Sharing& sharing, std::int64_t parameters);
+  [[nodiscard]] PassPrice reduce(int rank, const Sharing& sharing, std::int64_t parameters) const;
   [[nodiscard]] Bytes gradients_of(std::int64_t parameters) const;
   // A reduce-scatter or an all-gather over the ranks that share the shards.
   [[nodiscard]] PassPrice over_shards(int rank, const Sharing& sharing, CollectiveKind kind, Bytes size,
-                                      const CollectivePieces& pieces = {});
-  [[nodiscard]] PassPrice replicate(int rank, const Sharing& sharing, Bytes gradients);
+                                      const CollectivePieces& pieces = {}) const;
+  [[nodiscard]] PassPrice replicate(int rank, const Sharing& sharing, Bytes gradients) const;
   // Do the shards of a copy stay in a node, and their replicas on other nodes?
-  [[nodiscard]] bool on_links_apart(int rank, const Sharing& sharing);
-  [[nodiscard]] std::vector<PassPrice> price_buckets(int rank, int stage, bool gathers);
+  [[nodiscard]] bool on_links_apart(int rank, const Sharing& sharing) const;
+  [[nodiscard]] std::vector<PassPrice> price_buckets(int rank, int stage, bool gathers) const;
   [[nodiscard]] PassPrice price_tied_embedding() const;
   [[nodiscard]] PassPrice price_copies(int stage) const;
   [[nodiscard]] PassPrice price_optimizer(int rank) const;
-  [[nodiscard]] PassPrice norm_of_rank(const Network& network, int rank);
-  void price_norms(int rank, RankPrice& price);
+  [[nodiscard]] PassPrice norm_of_rank(const Network& network, int rank) const;
+  void price_norms(int rank, RankPrice& price) const;
 
   const TransformerSpec& model_;
   const Network& network_;
   const PricingRequest& request_;
   const Shard& shard_;
   const Sharing dense_, experts_;
-  std::map<std::pair<int, RankGroup>, std::vector<PlacedGroup>> groups_;
 };
 
 // Parameters of one gradient bucket: options.bucket_parameters, or Megatron-LM's rule.

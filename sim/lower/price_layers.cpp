@@ -12,15 +12,11 @@ namespace {
 
 void add(StagePrice& sum, const StagePrice& price, std::int64_t times) {
   if (times == 0) return;
-  sum.forward.add(price.forward, times);
-  sum.recompute.add(price.recompute, times);
-  sum.input_gradient.add(price.input_gradient, times);
-  sum.weight_gradient.add(price.weight_gradient, times);
+  for (std::size_t i = 0; i < sum.each().size(); ++i) {
+    sum.each()[i]->add(*price.each()[i], times);
+    add(*sum.traffic.each()[i], *price.traffic.each()[i], times);
+  }
   sum.unhidden.add(price.unhidden, times);
-  add(sum.traffic.forward, price.traffic.forward, times);
-  add(sum.traffic.recompute, price.traffic.recompute, times);
-  add(sum.traffic.input_gradient, price.traffic.input_gradient, times);
-  add(sum.traffic.weight_gradient, price.traffic.weight_gradient, times);
 }
 
 bool alike(const Cluster& cluster, const LayerGroups& a, const LayerGroups& b) {
@@ -39,8 +35,6 @@ std::vector<LayerGroups> find_layer_groups(const Network& network, int pipeline_
   // Each group is placed once, of several kinds of nodes once per node that it lies on.
   const bool nodes_differ = network.cluster.spec().groups.size() > 1;
   std::array<std::map<std::pair<int, int>, GroupPlacement>, kCommGroupCount> known;
-  UplinkTables own;
-  UplinkTables& uplinks = network.memo != nullptr ? network.memo->uplinks : own;
   std::vector<LayerGroups> all;
   for (const int member : pipeline_members(network.plan, pipeline_rank)) {
     LayerGroups groups{.member = member, .placement = {}};
@@ -54,7 +48,7 @@ std::vector<LayerGroups> find_layer_groups(const Network& network, int pipeline_
       const auto [at, is_new] = known[i].try_emplace({first_of(mesh, member, axis), node});
       if (is_new) {
         at->second = placement_of(network, member, group);
-        if (at->second.nodes > 1) at->second.uplinks = uplinks.of(network, member, group);
+        if (at->second.nodes > 1) at->second.uplinks = network.memo.uplinks.of(network, member, group);
       }
       groups.placement[i] = at->second;
     }
@@ -68,9 +62,8 @@ std::vector<LayerGroups> find_layer_groups(const Network& network, int pipeline_
 
 }  // namespace
 
-std::vector<LayerGroups> layer_groups_of(const Network& network, int pipeline_rank) {
-  if (network.memo == nullptr) return find_layer_groups(network, pipeline_rank);
-  const auto [at, is_new] = network.memo->layers.try_emplace(pipeline_rank);
+const std::vector<LayerGroups>& layer_groups_of(const Network& network, int pipeline_rank) {
+  const auto [at, is_new] = network.memo.layers.try_emplace(pipeline_rank);
   if (is_new) at->second = find_layer_groups(network, pipeline_rank);
   return at->second;
 }

@@ -16,7 +16,7 @@
 namespace stagecraft {
 
 // The layer groups of the GPUs of a pipeline rank, one per distinct placement.
-[[nodiscard]] std::vector<LayerGroups> layer_groups_of(const Network& network, int pipeline_rank);
+[[nodiscard]] const std::vector<LayerGroups>& layer_groups_of(const Network& network, int pipeline_rank);
 
 // Prices of the pieces that stages consist of.
 struct PiecePrices {

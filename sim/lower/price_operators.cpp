@@ -295,14 +295,14 @@ StagePrice price_operators(const LayerOps& ops, const Network& network, const Sh
   const auto pricing = [&](const Ops& pass) { return PassPricing(pass, network, shard, groups); };
   PassPricing forward = pricing(ops.forward), recompute = pricing(ops.recompute);
   PassPricing input = pricing(ops.input_gradient), weight = pricing(ops.weight_gradient);
-  StagePrice price{.forward = forward.price(Category::kForward),
-                   .recompute = recompute.price(Category::kRecompute),
-                   .input_gradient = input.price(Category::kBackward),
-                   .weight_gradient = weight.price(Category::kBackward),
-                   .traffic = {.forward = forward.exchanges(),
-                               .recompute = recompute.exchanges(),
-                               .input_gradient = input.exchanges(),
-                               .weight_gradient = weight.exchanges()}};
+  StagePrice price{{.forward = forward.price(Category::kForward),
+                    .recompute = recompute.price(Category::kRecompute),
+                    .input_gradient = input.price(Category::kBackward),
+                    .weight_gradient = weight.price(Category::kBackward)}};
+  price.traffic = {.forward = forward.exchanges(),
+                   .recompute = recompute.exchanges(),
+                   .input_gradient = input.exchanges(),
+                   .weight_gradient = weight.exchanges()};
   // A backward collective that is issued before its layer's weight-gradient GEMM overlaps it, for at most the
   // duration of the GEMM. In a split backward, where that GEMM runs later, gathers of inputs still overlap
   // the input-gradient GEMM, and reductions are exposed.

@@ -49,8 +49,8 @@ IterationPrices price_stages(const StagesSpec& model, const HardwareProfile* pro
   const Network network{.cluster = *cluster,
                         .profile = known,
                         .plan = plan,
-                        .patterns = request.shared_links ? &prices.patterns : nullptr,
-                        .memo = request.shared_links ? nullptr : &memo};
+                        .memo = memo,
+                        .patterns = request.shared_links ? &prices.patterns : nullptr};
   for (const HeldStage& held : places.all()) {
     const auto stage = static_cast<std::size_t>(held.stage);
     const auto chunk = static_cast<std::size_t>(places.chunk_of(held.stage, held.copy));

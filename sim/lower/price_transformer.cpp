@@ -129,11 +129,11 @@ Bytes message_bytes(const TransformerSpec& model, const PricingRequest& request,
 IterationPrices price_transformer(const TransformerSpec& model, const HardwareProfile& profile,
                                   const Cluster& cluster, const PricingRequest& request) {
   IterationPrices prices{.second_embedding = second_embedding(model, request.plan)};
-  Network network = network_of(cluster, profile, request, &prices.patterns);
   PlacementMemo own;
-  if (network.memo == nullptr && !request.shared_links) network.memo = &own;
+  PlacementMemo& memo = request.memo != nullptr && !request.shared_links ? *request.memo : own;
+  const Network network = network_of(cluster, profile, request, memo, &prices.patterns);
   StagePricing stages(model, network, request);
-  GradientPricing gradients(model, network, request);
+  const GradientPricing gradients(model, network, request);
   StageMemories memory(model, request.shard, pass_habits(request.training.recompute, request.offload));
   for (const HeldStage& held : request.plan.places().all()) {
     prices.stages.push_back(stages.price(held));
@@ -144,7 +144,7 @@ IterationPrices price_transformer(const TransformerSpec& model, const HardwarePr
                                ? price_edge(model, network, request, held)
                                : EdgePrice{});
   }
-  const double load = request.zero_stage() >= 2 ? gradients.channel_share(0) : 0;
+  const double load = request.zero_stage() >= 2 ? gradients.channel_share() : 0;
   for (StagePrice& stage : prices.stages) stage.beside = costs_beside(stage, profile, request, load);
   for (int rank = 0; rank < request.plan.pipeline; ++rank) prices.ranks.push_back(gradients.price_rank(rank));
   const auto& host = profile.host.per_iteration;

@@ -70,12 +70,8 @@ Duration StagePrice::backward() const {
 
 PassParts parts_of(const StagePrice& stage, Pass pass, bool recomputes) {
   PassParts parts;
-  const bool backward = gives_gradient(pass);
-  if (pass == Pass::kForward) parts.push_back(stage.forward);
-  if (pass == Pass::kRecompute || (backward && recomputes)) parts.push_back(stage.recompute);
-  if (backward) parts.push_back(stage.input_gradient);
+  for_each_part(stage, pass, recomputes, [&](const PassPrice& part) { parts.push_back(part); });
   if (pass == Pass::kInputGradient) parts.push_back(stage.unhidden);
-  if (makes_weight_gradients(pass)) parts.push_back(stage.weight_gradient);
   return parts;
 }
 
@@ -86,12 +82,8 @@ PassPrice pass_price(const StagePrice& stage, Pass pass, bool recomputes) {
 }
 
 PassExchanges exchanges_of(const PassTraffic& stage, Pass pass, bool recomputes) {
-  const bool backward = gives_gradient(pass);
   PassExchanges sum;
-  if (pass == Pass::kForward) add(sum, stage.forward);
-  if (pass == Pass::kRecompute || (backward && recomputes)) add(sum, stage.recompute);
-  if (backward) add(sum, stage.input_gradient);
-  if (makes_weight_gradients(pass)) add(sum, stage.weight_gradient);
+  for_each_part(stage, pass, recomputes, [&](const PassExchanges& part) { add(sum, part); });
   return sum;
 }
 

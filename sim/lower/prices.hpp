@@ -12,6 +12,7 @@
 
 #include "base/units.hpp"
 #include "calibrate/profile/hardware_profile.hpp"
+#include "models/by_pass.hpp"
 #include "models/model_spec.hpp"
 #include "sim/lower/category.hpp"
 #include "sim/lower/offload_price.hpp"
@@ -99,8 +100,8 @@ struct OverlapCosts {
 };
 [[nodiscard]] OverlapCosts overlap_costs(const HardwareProfile& profile);
 
-struct StagePrice {
-  PassPrice forward, recompute, input_gradient, weight_gradient;
+// Of each part of the passes its price, and what belongs to all of them.
+struct StagePrice : ByPass<PassPrice> {
   PassPrice unhidden{};  // extra exposed time of an input gradient whose weight gradient runs later
   PassMemory memory{};
   // ZeRO 2 and 3, in model order; empty otherwise. Gathers run in every forward pass, and again in every
@@ -115,6 +116,17 @@ struct StagePrice {
   [[nodiscard]] Duration total() const { return forward.total() + backward(); }
 };
 
+// Visits the parts that a pass is made of, in their order. `recomputes`: the backward itself recomputes the
+// tensors that were not kept; the order has no recompute pass.
+template <class T, class Visit>
+void for_each_part(const ByPass<T>& parts, Pass pass, bool recomputes, Visit visit) {
+  const bool backward = gives_gradient(pass);
+  if (pass == Pass::kForward) visit(parts.forward);
+  if (pass == Pass::kRecompute || (backward && recomputes)) visit(parts.recompute);
+  if (backward) visit(parts.input_gradient);
+  if (makes_weight_gradients(pass)) visit(parts.weight_gradient);
+}
+
 // The prices that a pass is made of.
 class PassParts {
  public:
@@ -126,8 +138,7 @@ class PassParts {
   std::array<const PassPrice*, 3> parts_{};
   std::size_t size_ = 0;
 };
-// `recomputes`: the backward itself recomputes the tensors that were not kept; the order has no recompute
-// pass.
+// The price of each part, and of an input gradient alone what its weight gradient would hide.
 [[nodiscard]] PassParts parts_of(const StagePrice& stage, Pass pass, bool recomputes);
 // The sum of these parts: the price of the whole pass.
 [[nodiscard]] PassPrice pass_price(const StagePrice& stage, Pass pass, bool recomputes);
@@ -181,7 +192,7 @@ struct IterationPrices {
   std::vector<StagePrice> stages{};  // indexed by StagePlaces::index_of()
   std::vector<EdgePrice> edges{};    // edge after each stage; empty after the last stage of a copy
   std::vector<RankPrice> ranks{};    // pipeline ranks
-  // The stage that `tied_embedding` joins to the first; absent: the last.
+  // The stage that `tied_embedding` joins to the first; absent: there is no second word embedding.
   std::optional<int> second_embedding = {};
   PassPrice host{};         // once an iteration
   OffloadPrice offload{};   // its stalls and steps are in the passes and the optimizer already
@@ -202,8 +213,8 @@ struct PricingRequest {
   std::optional<int> gpus = {};
   Shard shard = {};           // what shard_of() makes of the rest
   bool shared_links = false;  // record the traffic of every price on the links of the cluster
-  // Memo of placements for this cluster, these degrees and this rank order; nullptr: nothing is remembered.
-  // Unused with shared links.
+  // Memo of placements for this cluster, these degrees and this rank order, from one pricing to the next;
+  // nullptr: each has its own. Unused with shared links.
   PlacementMemo* memo = nullptr;
   CollectiveMemo* collectives = nullptr;  // memo for this cluster and profile, or nullptr
 

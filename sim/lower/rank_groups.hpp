@@ -23,11 +23,11 @@ struct Network {
   const Cluster& cluster;
   const HardwareProfile& profile;
   const ParallelPlan& plan;
+  PlacementMemo& memo;               // of this network, or of others that it serves as well
   PatternTable* patterns = nullptr;  // filled in by pricing, on shared links only
-  PlacementMemo* memo = nullptr;     // unused on shared links
   CollectiveMemo* collectives = nullptr;
   Sourced<Duration> exchange_overhead{};           // overhead of a pipeline message that its sender waits for
-  Sourced<Duration> tensor_collective_overhead{};  // overhead of a tensor-parallel all-reduce (OptionsSpec)
+  Sourced<Duration> tensor_collective_overhead{};  // overhead of a tensor-parallel all-reduce (SoftwareRules)
   HostCosts host{};
   // Extra compute time of the slowest GPU over the mean: HardwareProfile::slowest_of().
   double slowest_gpu = 0;

@@ -16,6 +16,7 @@
 #include "base/ids.hpp"
 #include "base/units.hpp"
 #include "calibrate/profile/hardware_profile.hpp"
+#include "models/by_pass.hpp"
 #include "sim/lower/category.hpp"
 #include "topology/collective_flows.hpp"
 
@@ -104,8 +105,6 @@ using PassExchanges = std::array<Exchanges, kInPass.size()>;
 void add(PassExchanges& sum, const PassExchanges& other, std::int64_t times = 1);
 
 // The exchanges of one micro-batch in the passes of a stage.
-struct PassTraffic {
-  PassExchanges forward{}, recompute{}, input_gradient{}, weight_gradient{};
-};
+using PassTraffic = ByPass<PassExchanges>;
 
 }  // namespace stagecraft

@@ -46,6 +46,15 @@ struct StageContent {
   friend bool operator==(const StageContent&, const StageContent&) = default;
 };
 
+// Do so many of the data x context ranks hold some weights more than once? In a mixture these may be routed
+// experts alone. `Degrees` are a plan, or what a plan is made of.
+template <class Degrees>
+[[nodiscard]] constexpr bool hold_weights_twice(std::int64_t ranks, const Degrees& degrees,
+                                                bool has_experts) {
+  const std::int64_t holders = std::int64_t{degrees.expert} * degrees.expert_tensor;
+  return ranks > 1 || (has_experts && ranks * degrees.tensor > holders);
+}
+
 struct ParallelPlan {
   int tensor = 1, pipeline = 1, data = 1, virtual_stages = 1;
   int context = 1, expert = 1, expert_tensor = 1;
@@ -69,10 +78,8 @@ struct ParallelPlan {
   //           ParallelDims, dp_shard_mod_ep
   [[nodiscard]] int expert_shard_group() const { return expert_data() / (replicas() / shard_group); }
   // Is any gradient reduced, any state sharded under ZeRO? Experts' may be where the dense weights' are not.
-  [[nodiscard]] bool has_replicas() const { return replicas() > 1 || (has_experts() && expert_data() > 1); }
-  [[nodiscard]] bool has_shards() const {
-    return shard_group > 1 || (has_experts() && expert_shard_group() > 1);
-  }
+  [[nodiscard]] bool has_replicas() const { return hold_weights_twice(replicas(), *this, has_experts()); }
+  [[nodiscard]] bool has_shards() const { return hold_weights_twice(shard_group, *this, has_experts()); }
   [[nodiscard]] bool has_experts() const {
     return std::ranges::any_of(stages, [](const StageContent& stage) { return stage.expert_layers > 0; });
   }
@@ -104,5 +111,9 @@ struct PlanRequest {
 // Units of the even split: the layers, and the ends where they count as one each.
 //   source  Megatron-LM, account_for_embedding_in_pipeline_split and account_for_loss_in_pipeline_split.
 [[nodiscard]] std::int64_t counted_layers(const TransformerSpec& model, const ParallelSpec& spec);
+
+// The most even split of L layers on S stages: each has L/S rounded down, and L mod S of them one more. The
+// extra layers go to middle stages, since the first also has the embedding and the last the head.
+[[nodiscard]] std::vector<std::int64_t> spread_layers(std::int64_t layers, std::int64_t stages);
 
 }  // namespace stagecraft

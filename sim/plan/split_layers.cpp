@@ -13,6 +13,14 @@ std::int64_t counted_layers(const TransformerSpec& model, const ParallelSpec& sp
   return model.layers + (spec.embedding_as_layer ? 1 : 0) + (spec.loss_as_layer ? 1 : 0);
 }
 
+std::vector<std::int64_t> spread_layers(std::int64_t layers, std::int64_t stages) {
+  const std::int64_t more = layers % stages;
+  const std::int64_t first = (stages - more) / 2;
+  std::vector<std::int64_t> spread(static_cast<std::size_t>(stages), layers / stages);
+  for (std::int64_t i = first; i < first + more; ++i) ++spread[static_cast<std::size_t>(i)];
+  return spread;
+}
+
 namespace plan_checks {
 namespace {
 

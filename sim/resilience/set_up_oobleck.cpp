@@ -81,11 +81,7 @@ std::optional<Scenario> one_pipeline(const SetupRequest& request, int nodes) {
   ParallelSpec& parallelism = scenario.parallelism;
   parallelism.pipeline = stages;
   parallelism.data = 1;
-  parallelism.stage_layers.assign(static_cast<std::size_t>(stages), model->layers / stages);
-  // The end stages also hold embedding and head, so extra layers go to the middle.
-  const std::int64_t rest = model->layers % stages;
-  for (std::int64_t i = 0; i < rest; ++i)
-    ++parallelism.stage_layers[static_cast<std::size_t>((stages - rest) / 2 + i)];
+  parallelism.stage_layers = spread_layers(model->layers, stages);
   scenario.training.global_batch_size = scenario.training.micro_batch_size * stages;
   const ClusterSpec& cluster = *request.scenario.cluster;
   scenario.cluster =

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "sim/plan/parallel_plan.hpp"
+
 namespace stagecraft {
 
 SourceLocation place_of(const Scenario& scenario, const std::string& path) {
@@ -24,10 +26,9 @@ namespace {
 
 // Do `ranks` replicas, data x context, have more than one of some weights?
 bool are_several(const Scenario& scenario, std::int64_t ranks) {
-  const ParallelSpec& parallel = scenario.parallelism;
   const auto* model = std::get_if<TransformerSpec>(&scenario.model);
-  if (model == nullptr || model->layers_of(LayerKind::kExperts) == 0) return ranks > 1;
-  return ranks > 1 || ranks * parallel.tensor > std::int64_t{parallel.expert} * parallel.expert_tensor;
+  const bool has_experts = model != nullptr && model->layers_of(LayerKind::kExperts) > 0;
+  return hold_weights_twice(ranks, scenario.parallelism, has_experts);
 }
 
 }  // namespace

@@ -341,7 +341,7 @@ class Enumerator {
   }
 
   [[nodiscard]] bool has_replicas(const SearchPoint& point) const {
-    return point.replicas() > 1 || (has_experts_ && point.tensor > point.expert * point.expert_tensor);
+    return hold_weights_twice(point.replicas(), point, has_experts_);
   }
 
   // 0 is all replicas; a group of one shards nothing, which ZeRO 0 is.

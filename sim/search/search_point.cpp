@@ -43,14 +43,6 @@ const std::array<PointSwitch, kPointSwitches>& point_switches() {
   return kSwitches;
 }
 
-std::vector<std::int64_t> spread_layers(std::int64_t layers, std::int64_t stages) {
-  const std::int64_t more = layers % stages;
-  const std::int64_t first = (stages - more) / 2;
-  std::vector<std::int64_t> spread(static_cast<std::size_t>(stages), layers / stages);
-  for (std::int64_t i = first; i < first + more; ++i) ++spread[static_cast<std::size_t>(i)];
-  return spread;
-}
-
 void fill_in(const SearchPoint& point, Scenario& scenario) {
   ParallelSpec& parallel = scenario.parallelism;
   parallel.tensor = point.tensor;

@@ -50,8 +50,4 @@ struct SearchPoint {
 // Writes the point into a scenario of its frame.
 void fill_in(const SearchPoint& point, Scenario& scenario);
 
-// The most even split of L layers on S stages: each has L/S rounded down, and L mod S of them one more. The
-// extra layers go to middle stages, since the first also has the embedding and the last the head.
-[[nodiscard]] std::vector<std::int64_t> spread_layers(std::int64_t layers, std::int64_t stages);
-
 }  // namespace stagecraft

@@ -16,7 +16,7 @@ namespace {
 using namespace op_lists;
 
 void collect(const LayerOps& layer, std::set<std::string>& all) {
-  for (const Ops* ops : {&layer.forward, &layer.recompute, &layer.input_gradient, &layer.weight_gradient}) {
+  for (const Ops* ops : layer.each()) {
     for (const std::string_view name : names(*ops)) all.emplace(name);
   }
 }

@@ -387,7 +387,7 @@ TEST(TensorParallelism, AloneOnARankNeedsNoCollective) {
   for (const bool sp : {false, true}) {
     const Shard shard{.sequence = 2048, .sequence_parallel = sp, .recompute = Recompute::kFull};
     const LayerOps layer = layer_operators(zoo::gpt_22b(), shard);
-    for (const Ops* ops : {&layer.forward, &layer.recompute, &layer.input_gradient, &layer.weight_gradient}) {
+    for (const Ops* ops : layer.each()) {
       EXPECT_EQ(payload(*ops), Bytes(0));
     }
   }

@@ -31,7 +31,8 @@ TEST(RankGroup, IsPlacedWhereItsMembersAre) {
     Diagnostics diagnostics;
     const ParallelPlan plan = place(scenario, diagnostics).value();
     const Cluster cluster(*scenario.cluster);
-    const Network network{.cluster = cluster, .profile = *scenario.profile, .plan = plan};
+    PlacementMemo memo;
+    const Network network{.cluster = cluster, .profile = *scenario.profile, .plan = plan, .memo = memo};
     for (int g = 0; g <= static_cast<int>(RankGroup::kExpertInNode); ++g) {
       SCOPED_TRACE(testing::Message() << parallelism << " group " << g);
       const auto group = static_cast<RankGroup>(g);
@@ -52,7 +53,8 @@ TEST(RankGroup, OfShardsCutsThatOfReplicas) {
   Diagnostics diagnostics;
   const ParallelPlan plan = place(scenario, diagnostics).value();
   const Cluster cluster(*scenario.cluster);
-  const Network network{.cluster = cluster, .profile = *scenario.profile, .plan = plan};
+  PlacementMemo memo;
+  const Network network{.cluster = cluster, .profile = *scenario.profile, .plan = plan, .memo = memo};
   const auto ranks = [&](RankGroup group) { return placement_of(network, 0, group).ranks; };
   EXPECT_EQ(ranks(RankGroup::kReplicas), 8);
   EXPECT_EQ(ranks(RankGroup::kShards), 2);

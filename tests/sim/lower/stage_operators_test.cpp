@@ -110,10 +110,12 @@ TEST(StageOperators, AddUpToThePriceOfTheirStage) {
         const ParallelPlan plan = plan_of(scenario);
         const PricingRequest request = pricing_request(scenario, plan);
         const Cluster cluster(*scenario.cluster);
+        PlacementMemo memo;
         const Network network{
             .cluster = cluster,
             .profile = *scenario.profile,
             .plan = plan,
+            .memo = memo,
             .tensor_collective_overhead = scenario.options.rules.tensor_collective_overhead};
         const IterationPrices prices = prices_of(scenario);
         for (std::size_t s = 0; s < plan.stages.size(); ++s) {

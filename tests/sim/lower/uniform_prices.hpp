@@ -28,6 +28,7 @@ inline IterationPrices uniform_prices(const PipelineShape& shape, const UniformC
   prices.stages.assign(stages, stage);
   prices.edges.assign(stages, edge);
   prices.ranks.resize(static_cast<std::size_t>(shape.ranks));
+  prices.second_embedding = shape.ranks * shape.chunks - 1;  // the last stage's, where one is given a price
   return prices;
 }
 

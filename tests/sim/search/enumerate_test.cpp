@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/plan/parallel_plan.hpp"
 #include "sim/scenario/scenario_tree.hpp"
 #include "sim/search/frames.hpp"
 #include "tests/sim/search/spaces.hpp"
@@ -36,13 +37,6 @@ TEST(Divisors, AreAscending) {
   EXPECT_THAT(divisors_of(1), ElementsAre(1));
   EXPECT_THAT(divisors_of(36), ElementsAre(1, 2, 3, 4, 6, 9, 12, 18, 36));
   EXPECT_THAT(divisors_of(641), ElementsAre(1, 641));
-}
-
-TEST(SpreadLayers, GivesTheMiddleOneMore) {
-  EXPECT_THAT(spread_layers(8, 4), ElementsAre(2, 2, 2, 2));
-  EXPECT_THAT(spread_layers(9, 4), ElementsAre(2, 3, 2, 2));
-  EXPECT_THAT(spread_layers(105, 8), ElementsAre(13, 13, 13, 14, 13, 13, 13, 13));
-  EXPECT_THAT(spread_layers(3, 4), ElementsAre(1, 1, 1, 0));
 }
 
 // System: 8 GPUs. Expectations: tensor x pipeline x data = 8 has C(3 + 2, 2) = 10 solutions in powers of two.

@@ -175,7 +175,8 @@ TEST(NodeAwareDispatch, OfDeepSeekV3IsThatOfAPencil) {
   const Scenario scenario = shipped("deepseek-v3-2048xH200-dualpipe");
   const ParallelPlan plan = plan_of(scenario);
   const Cluster cluster(*scenario.cluster);
-  const Network network{.cluster = cluster, .profile = *scenario.profile, .plan = plan};
+  PlacementMemo memo;
+  const Network network{.cluster = cluster, .profile = *scenario.profile, .plan = plan, .memo = memo};
   const auto& model = std::get<TransformerSpec>(scenario.model);
   const auto exchange = [&](const Shard& shard) {
     const LayerOps layer = layer_operators(model, shard, LayerKind::kExperts);
