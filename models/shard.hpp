@@ -67,8 +67,8 @@ struct SoftwareMemory {
   // into the main gradients themselves).
   bool gradient_placeholders = false;
   // ZeRO 2 and 3: gradients stay unsharded until the last micro-batch, which alone reduces them (FSDP2 under
-  // a pipeline, no_sync).
-  bool whole_gradients = false;
+  // a pipeline, no_sync); absent: as the software does (OptionsSpec::keeps_whole).
+  std::optional<bool> whole_gradients = {};
   // Gradients are copied into a bucket for the reduction, and joined for the optimizer step (DeepSpeed). In
   // bf16 those of a micro-batch lie beside the accumulated fp32 ones, which are cast as one tensor (its
   // BF16_Optimizer).

@@ -145,7 +145,7 @@ class Changes {
       keep_software(set, scenario_, less);
       add(std::move(set));
     }
-    if (now == 3 && scenario_.options.reshard_after_forward) add({"options.reshard_after_forward=false"});
+    if (now == 3 && reshards_after_forward(scenario_)) add({"options.reshard_after_forward=false"});
   }
 
   void offload() {

@@ -265,11 +265,11 @@ void listen_to_degrees(Listener& listener, const Scenario& scenario) {
   listener.say("training.master_weights", scenario.training.precision == Precision::kFp32,
                "fp32 weights are their own masters");
   listen_to_remainders(listener, scenario);
-  listener.say("options.memory.whole_gradients", scenario.options.memory.whole_gradients && zero < 2,
+  listener.say("options.memory.whole_gradients", keeps_gradients_whole(scenario) && zero < 2,
                "gradients are sharded under ZeRO 2 and 3 of several replicas only");
   listener.say("options.memory.keep_outputs", scenario.options.memory.keep_outputs && parallel.pipeline == 1,
                "parallelism.pipeline is 1, and no stage sends its outputs");
-  listener.say("options.gradient_accumulation_fusion", zero >= 2 && !scenario.options.memory.whole_gradients,
+  listener.say("options.gradient_accumulation_fusion", zero >= 2 && !keeps_gradients_whole(scenario),
                "gradients of ZeRO 2 and 3 are reduced after each pass, and added to nothing");
   listen_to_loss(listener, scenario.options);
   listener.say("parallelism.zero_group", parallel.zero_stage == 0,
@@ -302,7 +302,8 @@ bool reduces_at_the_end(const Scenario& scenario) {
   const ParallelSpec& parallel = scenario.parallelism;
   const OptionsSpec& options = scenario.options;
   return zero_stage_in_effect(scenario) >= 2 && !parallel.zero_group && parallel.pipeline > 1 &&
-         options.rules.reduces_behind_backward && options.memory.whole_gradients && holds_one_stage(scenario);
+         options.rules.reduces_behind_backward && keeps_gradients_whole(scenario) &&
+         holds_one_stage(scenario);
 }
 
 void listen_to_overlap(Listener& listener, const Scenario& scenario) {
