@@ -103,14 +103,10 @@ void add_more_offload(std::vector<MemoryVariant>& variants, const Scenario& scen
 
 // Variants with less offload.
 void add_less_offload(std::vector<MemoryVariant>& variants, const Scenario& scenario) {
-  const auto without = [&](const char* name, double OffloadSpec::*share) {
-    if (scenario.offload.*share > 0)
-      add(variants, scenario, fmt::format("offload.{}=0", name),
-          [share](Scenario& s) { s.offload.*share = 0; });
-  };
-  without("optimizer", &OffloadSpec::optimizer);
-  without("activations", &OffloadSpec::activations);
-  without("weights", &OffloadSpec::weights);
+  for (const auto& key : kOffloadKeys)
+    if (scenario.offload.*key.field > 0)
+      add(variants, scenario, fmt::format("offload.{}=0", key.name),
+          [&](Scenario& s) { s.offload.*key.field = 0; });
 }
 
 // Do hosts, not GPUs, lack memory?

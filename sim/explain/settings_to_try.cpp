@@ -149,11 +149,8 @@ class Changes {
   }
 
   void offload() {
-    const OffloadSpec& offload = scenario_.offload;
-    for (const auto& [key, share] : {std::pair{"optimizer", offload.optimizer},
-                                     {"activations", offload.activations},
-                                     {"weights", offload.weights}})
-      if (share > 0)
+    for (const auto& [key, field] : kOffloadKeys)
+      if (const double share = scenario_.offload.*field; share > 0)
         for (const double less : {share / 2, 0.0}) add({fmt::format("offload.{}={}", key, less)});
   }
 

@@ -73,6 +73,13 @@ struct TrainingSpec {
   friend bool operator==(const TrainingSpec&, const TrainingSpec&) = default;
 };
 
+// A key of a section whose values are all of one kind, and its field.
+template <class Spec, class Value>
+struct SectionKey {
+  const char* name;
+  Value Spec::*field;
+};
+
 struct OverlapSpec {
   bool gradients = true;   // data-parallel reduction overlaps the backward
   bool parameters = true;  // ZeRO parameter gathering overlaps the forward: the next unit while one computes
@@ -83,6 +90,16 @@ struct OverlapSpec {
   bool shared_experts = false;  // expert exchanges overlap the shared experts
 
   friend bool operator==(const OverlapSpec&, const OverlapSpec&) = default;
+};
+// In the order in which a scenario prints them.
+inline constexpr SectionKey<OverlapSpec, bool> kOverlapKeys[] = {
+    {"gradients", &OverlapSpec::gradients},
+    {"parameters", &OverlapSpec::parameters},
+    {"pipeline", &OverlapSpec::pipeline},
+    {"tensor", &OverlapSpec::tensor},
+    {"context", &OverlapSpec::context},
+    {"expert", &OverlapSpec::expert},
+    {"shared_experts", &OverlapSpec::shared_experts},
 };
 
 // What only a preset of the software says: no key of a scenario has it.
@@ -187,6 +204,11 @@ struct OffloadSpec {
   double weights = 0;      // 16-bit weights, read for each pass
 
   friend bool operator==(const OffloadSpec&, const OffloadSpec&) = default;
+};
+inline constexpr SectionKey<OffloadSpec, double> kOffloadKeys[] = {
+    {"optimizer", &OffloadSpec::optimizer},
+    {"activations", &OffloadSpec::activations},
+    {"weights", &OffloadSpec::weights},
 };
 
 struct ScheduleSpec {

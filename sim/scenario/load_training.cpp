@@ -301,13 +301,7 @@ TrainingSpec load_training(YamlMap& root) {
 OverlapSpec load_overlap(YamlMap& root) {
   YamlMap map = root.map("overlap");
   OverlapSpec spec;
-  spec.gradients = map.boolean("gradients", true);
-  spec.parameters = map.boolean("parameters", true);
-  spec.pipeline = map.boolean("pipeline", true);
-  spec.tensor = map.boolean("tensor", false);
-  spec.context = map.boolean("context", true);
-  spec.expert = map.boolean("expert", false);
-  spec.shared_experts = map.boolean("shared_experts", false);
+  for (const auto& [name, overlaps] : kOverlapKeys) spec.*overlaps = map.boolean(name, spec.*overlaps);
   map.finish();
   return spec;
 }
@@ -342,9 +336,9 @@ OptionsSpec load_options(YamlMap& root) {
 
 OffloadSpec load_offload(YamlMap& root) {
   YamlMap map = root.map("offload");
-  const auto share = [&](const char* key) { return map.number(key, {.min = 0, .max = 1, .fallback = 0.0}); };
-  const OffloadSpec spec{
-      .optimizer = share("optimizer"), .activations = share("activations"), .weights = share("weights")};
+  OffloadSpec spec;
+  for (const auto& [name, share] : kOffloadKeys)
+    spec.*share = map.number(name, {.min = 0, .max = 1, .fallback = spec.*share});
   map.finish();
   return spec;
 }

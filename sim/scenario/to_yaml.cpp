@@ -305,13 +305,7 @@ void print(Emitter& out, const TrainingSpec& spec) {
 }
 
 void print(Emitter& out, const OverlapSpec& spec) {
-  out.flag("gradients", spec.gradients);
-  out.flag("parameters", spec.parameters);
-  out.flag("pipeline", spec.pipeline);
-  out.flag("tensor", spec.tensor);
-  out.flag("context", spec.context);
-  out.flag("expert", spec.expert);
-  out.flag("shared_experts", spec.shared_experts);
+  for (const auto& [name, overlaps] : kOverlapKeys) out.flag(name, spec.*overlaps);
 }
 
 void print_options(Emitter& out, const Scenario& scenario) {
@@ -413,9 +407,7 @@ void print_faults(Emitter& out, const std::vector<FaultSpec>& faults) {
 }
 
 void print(Emitter& out, const OffloadSpec& spec) {
-  out.real("optimizer", spec.optimizer);
-  out.real("activations", spec.activations);
-  out.real("weights", spec.weights);
+  for (const auto& [name, share] : kOffloadKeys) out.real(name, spec.*share);
 }
 
 }  // namespace
