@@ -37,7 +37,7 @@ void add_loss_reductions(Ops& ops, const Shard& shard) {
                                 Beside::kNothing));
   };
   add("loss maximum", 1);
-  if (shard.software.fused_loss) return add("loss target and sum", 2);
+  if (shard.loss() == LossKind::kFused) return add("loss target and sum", 2);
   add("loss target", 1);
   add("loss sum", 1);
 }

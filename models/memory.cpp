@@ -360,12 +360,19 @@ SavedTensors head_tensors(const TransformerSpec& model, const Shard& shard) {
   SavedTensors tensors;
   keep(tensors, "final norm input", sizes.normed(sizes.residual()));
   keep(tensors, "head input", sizes.column_input());
-  if (shard.software.fused_loss) {
-    keep(tensors, "logits, then their gradient", sizes.element() * logits(model, shard));
-  } else if (shard.rules.loss_in_16_bit && !shard.software.fp32_logits) {
-    keep(tensors, "logits", sizes.element() * logits(model, shard));
-  } else {
-    keep(tensors, "softmax of the logits", kFp32 * logits(model, shard));
+  switch (shard.loss()) {
+    case LossKind::kFused:
+      keep(tensors, "logits, then their gradient", sizes.element() * logits(model, shard));
+      break;
+    case LossKind::k16Bit:
+      keep(tensors, "logits", sizes.element() * logits(model, shard));
+      break;
+    case LossKind::kSoftmax:
+    case LossKind::kCompiled:
+    case LossKind::kFp32Logits:
+    case LossKind::kShardedFp32Logits:
+      keep(tensors, "softmax of the logits", kFp32 * logits(model, shard));
+      break;
   }
   return tensors;
 }
@@ -393,16 +400,23 @@ Bytes head_logits(const TransformerSpec& model, const Shard& shard) {
 }
 
 HeadTransient head_transient(const TransformerSpec& model, const Shard& shard) {
-  if (shard.software.fused_loss) return {};
   const Bytes sixteen = head_logits(model, shard);
-  if (shard.software.fp32_logits) {
-    const Bytes fp32(kFp32 * logits(model, shard));
-    const int matrices = shard.rules.loss_parallel && shard.tensor > 1 ? 3 : 2;
-    return {.forward = fp32, .backward = matrices * fp32};  // gradients of the loss and of log-softmax
+  const Bytes fp32(kFp32 * logits(model, shard));
+  switch (shard.loss()) {
+    case LossKind::kSoftmax:
+      return {.forward = sixteen, .backward = sixteen};  // the gradient; the logits are freed before it
+    case LossKind::kCompiled:
+      return {.forward = sixteen, .backward = sixteen + fp32};
+    case LossKind::k16Bit:
+      return {.forward = Bytes(0), .backward = sixteen};
+    case LossKind::kFp32Logits:
+      return {.forward = fp32, .backward = 2 * fp32};  // gradients of the loss and of log-softmax
+    case LossKind::kShardedFp32Logits:
+      return {.forward = fp32, .backward = 3 * fp32};
+    case LossKind::kFused:
+      return {};
   }
-  if (shard.rules.loss_in_16_bit) return {.forward = Bytes(0), .backward = sixteen};
-  const Bytes copy(shard.software.compiled_loss ? kFp32 * logits(model, shard) : 0);
-  return {.forward = sixteen, .backward = sixteen + copy};  // the gradient; the logits are freed before it
+  return {};
 }
 
 Bytes boundary_activation(const TransformerSpec& model, const Shard& shard) {

@@ -53,22 +53,14 @@ inline constexpr std::string_view kExpertDispatcherNames[] = {"all-to-all", "all
 // Memory that the training software needs beyond the mathematics. Defaults are Megatron-LM's with its own
 // kernels.
 struct SoftwareMemory {
-  bool fused_loss = false;  // the loss writes the gradient over the 16-bit logits; else it keeps their fp32
-                            // softmax
-  // The loss that Megatron-Core compiles (--cross-entropy-loss-fusion, native): its backward puts -1 at the
-  // targets of the softmax in a copy, one more fp32 matrix (megatron/core/fusions/fused_cross_entropy.py,
-  // calculate_gradients).
-  bool compiled_loss = false;
-  // The loss is PyTorch's own over logits cast to fp32: casts, log-softmax and both gradients are whole fp32
-  // matrices.
-  bool fp32_logits = false;
+  bool fused_loss = false, compiled_loss = false, fp32_logits = false;  // losses: loss_kind()
   bool keep_outputs = false;  // a stage keeps its output until the backward (DeepSpeed's pipeline)
   // One unused 16-bit gradient per shape of weight (Transformer Engine from 2.3 on, where GEMMs accumulate
   // into the main gradients themselves).
   bool gradient_placeholders = false;
   // ZeRO 2 and 3: gradients stay unsharded until the last micro-batch, which alone reduces them (FSDP2 under
-  // a pipeline, no_sync).
-  bool whole_gradients = false;
+  // a pipeline, no_sync); absent: as the software does (OptionsSpec::keeps_whole).
+  std::optional<bool> whole_gradients = {};
   // Gradients are copied into a bucket for the reduction, and joined for the optimizer step (DeepSpeed). In
   // bf16 those of a micro-batch lie beside the accumulated fp32 ones, which are cast as one tensor (its
   // BF16_Optimizer).
@@ -80,13 +72,7 @@ struct SoftwareMemory {
 
 // What only a preset of the software says of memory: no key of a scenario has it.
 struct MemoryRules {
-  // Without fused_loss and fp32_logits: the loss keeps the 16-bit logits and a separate gradient
-  // (flash_attn's CrossEntropyLoss).
-  bool loss_in_16_bit = false;
-  // With fp32_logits, the loss of tensor ranks is PyTorch's over sharded logits. Its backward needs a third
-  // fp32 matrix besides the log-softmax: minus one at the targets, the exponentials and their sum
-  // (torch/distributed/tensor/parallel/loss.py, _nll_loss_and_log_softmax_backward).
-  bool loss_parallel = false;
+  bool loss_in_16_bit = false, loss_parallel = false;  // losses: loss_kind()
   // Under sequence parallelism the backward reuses the gathered inputs of QKV, up and the head (PyTorch's
   // tensor-parallel linear layers save their input); Megatron-LM gathers them again. Layers with overlapped
   // tensor collectives gather again too, because their compiled gathers and GEMMs are fused.
@@ -114,6 +100,33 @@ struct MemoryRules {
 
   friend bool operator==(const MemoryRules&, const MemoryRules&) = default;
 };
+
+// The loss, by the matrices of logits that it needs.
+enum class LossKind : std::uint8_t {
+  kSoftmax,  // Megatron-LM's: keeps the fp32 softmax of the 16-bit logits
+  // The same as Megatron-Core compiles it (--cross-entropy-loss-fusion, native): its backward puts -1 at the
+  // targets of the softmax in a copy, one more fp32 matrix (megatron/core/fusions/fused_cross_entropy.py,
+  // calculate_gradients).
+  kCompiled,
+  k16Bit,  // flash_attn's CrossEntropyLoss: keeps the 16-bit logits, and makes a separate gradient
+  // PyTorch's own over logits cast to fp32: casts, log-softmax and both gradients are whole fp32 matrices.
+  kFp32Logits,
+  // The same over logits that tensor ranks share. Its backward needs a third fp32 matrix besides the
+  // log-softmax: minus one at the targets, the exponentials and their sum
+  // (torch/distributed/tensor/parallel/loss.py, _nll_loss_and_log_softmax_backward).
+  kShardedFp32Logits,
+  kFused  // writes the gradient over the 16-bit logits
+};
+
+// The one that runs, of all that the scenario and its software name. `tensor` ranks share the logits.
+[[nodiscard]] constexpr LossKind loss_kind(const SoftwareMemory& software, const MemoryRules& rules,
+                                           std::int64_t tensor) {
+  if (software.fused_loss) return LossKind::kFused;
+  if (software.fp32_logits)
+    return rules.loss_parallel && tensor > 1 ? LossKind::kShardedFp32Logits : LossKind::kFp32Logits;
+  if (rules.loss_in_16_bit) return LossKind::k16Bit;
+  return software.compiled_loss ? LossKind::kCompiled : LossKind::kSoftmax;
+}
 
 // Split of the weights: dense ones `tensor` ways, routed experts `expert` x `expert_tensor` ways.
 struct WeightSplit {
@@ -187,6 +200,7 @@ struct Shard {
   [[nodiscard]] WeightSplit weight_split() const {
     return {.tensor = tensor, .expert = expert, .expert_tensor = expert_tensor};
   }
+  [[nodiscard]] LossKind loss() const { return loss_kind(software, rules, tensor); }
   // With one expert rank there is no exchange.
   [[nodiscard]] bool sends_by_node() const {
     return expert > 1 && expert_dispatcher == ExpertDispatcher::kNodeAware;

@@ -70,13 +70,14 @@ LowerOptions lower_options(const Scenario& scenario, const Schedule& schedule,
                            const IterationPrices& prices) {
   const bool once_an_iteration =
       scenario.options.rules.reduces_behind_backward && scenario.parallelism.pipeline > 1;
+  const bool whole = keeps_gradients_whole(scenario);
   return {.blocking_messages = !scenario.overlap.pipeline,
           .queued_messages = scenario.overlap.pipeline && (pairs_passes(scenario) || messages_meet(prices)),
           .overlap_gradients = scenario.overlap.gradients,
           .overlap_parameters = scenario.overlap.parameters,
           .aligned_gradients = scenario.options.rules.aligned_gradients,
-          .reduce_last = scenario.options.memory.whole_gradients,
-          .reduce_behind = once_an_iteration && scenario.options.memory.whole_gradients,
+          .reduce_last = whole,
+          .reduce_behind = once_an_iteration && whole,
           .gather_once = once_an_iteration,
           .iterations = scenario.schedule.iterations,
           .step = step_rule(scenario, schedule),

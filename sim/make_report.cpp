@@ -252,7 +252,7 @@ std::optional<std::string> word_on_sharded_software(const Scenario& scenario) {
     return std::nullopt;
   const std::string &runs = scenario.options.software, &below = scenario.profile->software.replicated;
   if (runs == below) return std::nullopt;
-  const bool whole = scenario.parallelism.pipeline > 1 && scenario.options.memory.whole_gradients;
+  const bool whole = scenario.parallelism.pipeline > 1 && keeps_gradients_whole(scenario);
   return fmt::format(
       "{}: none is named, so zero_stage {} runs {}, where less than 2 would run {}{}; name one "
       "to compare stages",

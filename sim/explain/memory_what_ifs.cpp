@@ -8,8 +8,6 @@
 #include <utility>
 #include <variant>
 
-#include "sim/scenario/load_software.hpp"
-
 namespace stagecraft {
 namespace {
 
@@ -17,7 +15,6 @@ template <class Change>
 void add(std::vector<MemoryVariant>& variants, const Scenario& scenario, std::string words, Change change) {
   MemoryVariant variant{.change = {std::move(words)}, .scenario = scenario};
   change(variant.scenario);
-  settle_sharded_pipeline(variant.scenario);
   variants.push_back(std::move(variant));
 }
 
@@ -86,7 +83,7 @@ void add_sharding(std::vector<MemoryVariant>& variants, const Scenario& scenario
     for (std::int64_t group = 2 * *parallel.zero_group; group <= all; group *= 2)
       add(variants, scenario, fmt::format("parallelism.zero_group={}", group),
           [&](Scenario& s) { s.parallelism.zero_group = static_cast<int>(group); });
-  if (parallel.zero_stage == 3 && !scenario.options.reshard_after_forward)
+  if (parallel.zero_stage == 3 && !reshards_after_forward(scenario))
     add(variants, scenario, "options.reshard_after_forward=true",
         [](Scenario& s) { s.options.reshard_after_forward = true; });
 }
@@ -106,14 +103,10 @@ void add_more_offload(std::vector<MemoryVariant>& variants, const Scenario& scen
 
 // Variants with less offload.
 void add_less_offload(std::vector<MemoryVariant>& variants, const Scenario& scenario) {
-  const auto without = [&](const char* name, double OffloadSpec::*share) {
-    if (scenario.offload.*share > 0)
-      add(variants, scenario, fmt::format("offload.{}=0", name),
-          [share](Scenario& s) { s.offload.*share = 0; });
-  };
-  without("optimizer", &OffloadSpec::optimizer);
-  without("activations", &OffloadSpec::activations);
-  without("weights", &OffloadSpec::weights);
+  for (const auto& key : kOffloadKeys)
+    if (scenario.offload.*key.field > 0)
+      add(variants, scenario, fmt::format("offload.{}=0", key.name),
+          [&](Scenario& s) { s.offload.*key.field = 0; });
 }
 
 // Do hosts, not GPUs, lack memory?

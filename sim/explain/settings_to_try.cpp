@@ -145,15 +145,12 @@ class Changes {
       keep_software(set, scenario_, less);
       add(std::move(set));
     }
-    if (now == 3 && scenario_.options.reshard_after_forward) add({"options.reshard_after_forward=false"});
+    if (now == 3 && reshards_after_forward(scenario_)) add({"options.reshard_after_forward=false"});
   }
 
   void offload() {
-    const OffloadSpec& offload = scenario_.offload;
-    for (const auto& [key, share] : {std::pair{"optimizer", offload.optimizer},
-                                     {"activations", offload.activations},
-                                     {"weights", offload.weights}})
-      if (share > 0)
+    for (const auto& [key, field] : kOffloadKeys)
+      if (const double share = scenario_.offload.*field; share > 0)
         for (const double less : {share / 2, 0.0}) add({fmt::format("offload.{}={}", key, less)});
   }
 

@@ -205,7 +205,7 @@ void GradientPricing::price_units(HeldStage held, StagePrice& price) const {
     }
   }
   if (!any) price.units.clear();
-  price.kept_gathered = !request_.options.reshard_after_forward;
+  price.kept_gathered = !request_.reshards_after_forward();
 }
 
 // The first rank and another each hold a copy of the word embedding: the last where it is tied, or the one

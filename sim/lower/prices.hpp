@@ -220,6 +220,10 @@ struct PricingRequest {
 
   // The ZeRO stage that is in effect: 0 where no two ranks share a state.
   [[nodiscard]] int zero_stage() const { return plan.has_shards() ? parallelism.zero_stage : 0; }
+  [[nodiscard]] bool reshards_after_forward() const { return options.reshards(zero_stage(), plan.pipeline); }
+  [[nodiscard]] bool keeps_gradients_whole() const {
+    return options.keeps_gradients_whole(zero_stage(), plan.pipeline);
+  }
 };
 
 // The part of the model that a GPU of the job has. `pairs`: overlap.expert hides expert exchanges, so shared

@@ -40,7 +40,7 @@ void add_apart(LedgerItems& items, MemoryClass kind, Bytes dense, Bytes experts)
 }  // namespace
 
 bool accumulates_whole(const PricingRequest& job) {
-  return job.zero_stage() >= 2 && job.options.memory.whole_gradients && job.plan.micro_batches > 1;
+  return job.zero_stage() >= 2 && job.keeps_gradients_whole() && job.plan.micro_batches > 1;
 }
 
 ByteShare whole_gradients(const TransformerSpec& model, const PricingRequest& job, int stage) {
@@ -154,7 +154,7 @@ std::vector<Bytes> RankStates::gathers() const {
 // Gathered weights under ZeRO 3: the unit that computes, and the next one where its gather overlaps; all
 // units where they stay gathered until the backward. A root that stays gathered lies beside them.
 Bytes RankStates::gathered_units() const {
-  if (!request_.job.options.reshard_after_forward) return weights().all();
+  if (!request_.job.reshards_after_forward()) return weights().all();
   const std::vector<Bytes> all = gathers();
   const std::size_t resident = root_stays_gathered(shard_) ? 1 : 0;
   const std::span<const Bytes> passing = std::span(all).subspan(resident);
@@ -168,7 +168,7 @@ Bytes RankStates::gathered_units() const {
 }
 
 Bytes RankStates::kept_by_autograd() const {
-  if (!request_.job.options.reshard_after_forward) return {};  // they are what stays gathered
+  if (!request_.job.reshards_after_forward()) return {};  // they are what stays gathered
   Bytes kept{};
   for (const StageUnit& unit : units_)
     if (!unit.recomputed) kept += weights_of(unit).all();

@@ -73,6 +73,13 @@ struct TrainingSpec {
   friend bool operator==(const TrainingSpec&, const TrainingSpec&) = default;
 };
 
+// A key of a section whose values are all of one kind, and its field.
+template <class Spec, class Value>
+struct SectionKey {
+  const char* name;
+  Value Spec::*field;
+};
+
 struct OverlapSpec {
   bool gradients = true;   // data-parallel reduction overlaps the backward
   bool parameters = true;  // ZeRO parameter gathering overlaps the forward: the next unit while one computes
@@ -83,6 +90,16 @@ struct OverlapSpec {
   bool shared_experts = false;  // expert exchanges overlap the shared experts
 
   friend bool operator==(const OverlapSpec&, const OverlapSpec&) = default;
+};
+// In the order in which a scenario prints them.
+inline constexpr SectionKey<OverlapSpec, bool> kOverlapKeys[] = {
+    {"gradients", &OverlapSpec::gradients},
+    {"parameters", &OverlapSpec::parameters},
+    {"pipeline", &OverlapSpec::pipeline},
+    {"tensor", &OverlapSpec::tensor},
+    {"context", &OverlapSpec::context},
+    {"expert", &OverlapSpec::expert},
+    {"shared_experts", &OverlapSpec::shared_experts},
 };
 
 // What only a preset of the software says: no key of a scenario has it.
@@ -143,7 +160,8 @@ struct OptionsSpec {
   CudaGraphs cuda_graphs = CudaGraphs::kNone;
   // Parameters of one gradient bucket; absent: max(40 M, 1 M * d), as Megatron-LM fills them.
   std::optional<std::int64_t> bucket_parameters = {};
-  bool reshard_after_forward = true;  // ZeRO 3: weights are gathered again for the backward
+  // ZeRO 3: weights are gathered again for the backward; absent: as the software does (keeps_whole).
+  std::optional<bool> reshard_after_forward = {};
   ExpertDispatcher expert_dispatcher = ExpertDispatcher::kAllToAll;
   Fp8Recipe fp8_recipe = Fp8Recipe::kDelayed;  // by default the software's
   // GEMM weights of the layers are stored and gathered in fp8; absent: as the software does
@@ -160,6 +178,17 @@ struct OptionsSpec {
   [[nodiscard]] bool holds_fp8(int zero_stage) const {
     return fp8_parameters.value_or(rules.shards_fp8 && zero_stage > 0);
   }
+  // Does the software leave gathered weights and unsharded gradients whole between the micro-batches of a
+  // stage? FSDP2 does so under a pipeline, and nowhere else. `zero_stage` is the one in effect.
+  [[nodiscard]] bool keeps_whole(int zero_stage, int pipeline) const {
+    return rules.reduces_behind_backward && zero_stage >= 2 && pipeline > 1;
+  }
+  [[nodiscard]] bool reshards(int zero_stage, int pipeline) const {
+    return reshard_after_forward.value_or(!keeps_whole(zero_stage, pipeline));
+  }
+  [[nodiscard]] bool keeps_gradients_whole(int zero_stage, int pipeline) const {
+    return memory.whole_gradients.value_or(keeps_whole(zero_stage, pipeline));
+  }
   // What a word of `training.recompute` names.
   [[nodiscard]] RecomputeSpec recompute(Recompute granularity) const {
     return {.granularity = granularity,
@@ -175,6 +204,11 @@ struct OffloadSpec {
   double weights = 0;      // 16-bit weights, read for each pass
 
   friend bool operator==(const OffloadSpec&, const OffloadSpec&) = default;
+};
+inline constexpr SectionKey<OffloadSpec, double> kOffloadKeys[] = {
+    {"optimizer", &OffloadSpec::optimizer},
+    {"activations", &OffloadSpec::activations},
+    {"weights", &OffloadSpec::weights},
 };
 
 struct ScheduleSpec {

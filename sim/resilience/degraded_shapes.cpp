@@ -11,7 +11,6 @@
 #include "base/ceil_div.hpp"
 #include "base/text.hpp"
 #include "sim/lower/messages.hpp"
-#include "sim/scenario/load_software.hpp"
 #include "sim/schedule/schedule.hpp"
 
 namespace stagecraft {
@@ -167,7 +166,6 @@ Scenario DegradedShapes::scenario_of(const Shape& shape) const {
     scenario.cluster = first_gpus(*scenario.cluster, gpus_of(shape));
     scenario.network.background.clear();
   }
-  settle_sharded_pipeline(scenario);
   return scenario;
 }
 

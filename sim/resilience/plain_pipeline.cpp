@@ -3,8 +3,6 @@
 #include <numeric>
 #include <utility>
 
-#include "sim/scenario/load_software.hpp"
-
 namespace stagecraft {
 
 Scenario plain_pipeline(const Scenario& scenario, const ParallelPlan& plan) {
@@ -25,7 +23,6 @@ Scenario plain_pipeline(const Scenario& scenario, const ParallelPlan& plan) {
   plain.order.reset();
   plain.schedule = {.name = "1f1b"};
   plain.network.background.clear();
-  settle_sharded_pipeline(plain);
   return plain;
 }
 

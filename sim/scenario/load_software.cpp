@@ -186,14 +186,6 @@ RecomputeModules selective_in(const Scenario& scenario, RecomputeModules usual) 
 
 }  // namespace
 
-void settle_sharded_pipeline(Scenario& scenario) {
-  OptionsSpec& spec = scenario.options;
-  const bool whole = zero_stage_in_effect(scenario) >= 2 && spec.rules.reduces_behind_backward &&
-                     scenario.parallelism.pipeline > 1;
-  if (!scenario.origins.contains("options.reshard_after_forward")) spec.reshard_after_forward = !whole;
-  if (!scenario.origins.contains("options.memory.whole_gradients")) spec.memory.whole_gradients = whole;
-}
-
 void check_software(YamlMap& options, const PresetPlaces& places, const OptionsSpec& spec) {
   if (!spec.software.empty()) (void)preset_called(spec.software, options, places);
 }
@@ -215,7 +207,6 @@ void apply_software(YamlMap& options, const PresetPlaces& places, Scenario& scen
     scenario.training.recompute.modules = spec.recompute(scenario.training.recompute.granularity).modules;
   if (!options.has("cuda_graphs") && preset.rules.operator_overhead > Duration::zero())
     choose_graphs(options, scenario);
-  settle_sharded_pipeline(scenario);
   if (options.has("attention_kernel")) return;
   // A kernel that every device of the cluster has.
   const auto best = std::ranges::find_if(preset.attention_kernels, [&](const std::string& name) {

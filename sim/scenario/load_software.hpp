@@ -22,9 +22,4 @@ void apply_software(YamlMap& options, const PresetPlaces& places, Scenario& scen
 // Reports a preset that is not there, for a scenario whose other mistakes keep it from being applied.
 void check_software(YamlMap& options, const PresetPlaces& places, const OptionsSpec& spec);
 
-// Software that reduces after the last backward (FSDP2) keeps weights gathered and gradients unsharded under
-// a pipeline with ZeRO 2 and 3, and nowhere else, unless the scenario sets these options. Whoever changes
-// degrees of a scenario settles them anew.
-void settle_sharded_pipeline(Scenario& scenario);
-
 }  // namespace stagecraft

@@ -156,6 +156,11 @@ RecomputeSpec load_recompute(YamlMap& training) {
   return spec;
 }
 
+// nullopt where it is not given and something else decides.
+std::optional<bool> given_boolean(YamlMap& map, std::string_view key) {
+  return map.has(key) ? std::optional(map.boolean(key)) : std::nullopt;
+}
+
 // Memory of the software: `options.memory`.
 SoftwareMemory load_software_memory(YamlMap& options) {
   YamlMap map = options.map("memory");
@@ -165,7 +170,7 @@ SoftwareMemory load_software_memory(YamlMap& options) {
   spec.fp32_logits = map.boolean("fp32_logits", false);
   spec.keep_outputs = map.boolean("keep_outputs", false);
   spec.gradient_placeholders = map.boolean("gradient_placeholders", false);
-  spec.whole_gradients = map.boolean("whole_gradients", false);
+  spec.whole_gradients = given_boolean(map, "whole_gradients");
   spec.bucket_copies = map.boolean("bucket_copies", false);
   if (map.has("fragmentation"))
     spec.fragmentation = map.number("fragmentation", {.min = 0, .max = 1, .fallback = 0.0});
@@ -296,13 +301,7 @@ TrainingSpec load_training(YamlMap& root) {
 OverlapSpec load_overlap(YamlMap& root) {
   YamlMap map = root.map("overlap");
   OverlapSpec spec;
-  spec.gradients = map.boolean("gradients", true);
-  spec.parameters = map.boolean("parameters", true);
-  spec.pipeline = map.boolean("pipeline", true);
-  spec.tensor = map.boolean("tensor", false);
-  spec.context = map.boolean("context", true);
-  spec.expert = map.boolean("expert", false);
-  spec.shared_experts = map.boolean("shared_experts", false);
+  for (const auto& [name, overlaps] : kOverlapKeys) spec.*overlaps = map.boolean(name, spec.*overlaps);
   map.finish();
   return spec;
 }
@@ -323,12 +322,12 @@ OptionsSpec load_options(YamlMap& root) {
   if (map.has("bucket_parameters"))
     spec.bucket_parameters =
         map.integer("bucket_parameters", {.min = 1, .max = kMaxBucketParameters, .fallback = 1});
-  spec.reshard_after_forward = map.boolean("reshard_after_forward", true);
+  spec.reshard_after_forward = given_boolean(map, "reshard_after_forward");
   spec.expert_dispatcher =
       map.choose("expert_dispatcher", kExpertDispatcherNames, ExpertDispatcher::kAllToAll);
   spec.cuda_graphs = map.choose("cuda_graphs", kCudaGraphsNames, CudaGraphs::kNone);
   spec.fp8_recipe = map.choose("fp8_recipe", kFp8RecipeNames, Fp8Recipe::kDelayed);
-  if (map.has("fp8_parameters")) spec.fp8_parameters = map.boolean("fp8_parameters");
+  spec.fp8_parameters = given_boolean(map, "fp8_parameters");
   spec.fp8_dispatch = map.boolean("fp8_dispatch", false);
   spec.memory = load_software_memory(map);
   map.finish();
@@ -337,9 +336,9 @@ OptionsSpec load_options(YamlMap& root) {
 
 OffloadSpec load_offload(YamlMap& root) {
   YamlMap map = root.map("offload");
-  const auto share = [&](const char* key) { return map.number(key, {.min = 0, .max = 1, .fallback = 0.0}); };
-  const OffloadSpec spec{
-      .optimizer = share("optimizer"), .activations = share("activations"), .weights = share("weights")};
+  OffloadSpec spec;
+  for (const auto& [name, share] : kOffloadKeys)
+    spec.*share = map.number(name, {.min = 0, .max = 1, .fallback = spec.*share});
   map.finish();
   return spec;
 }

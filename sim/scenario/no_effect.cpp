@@ -186,17 +186,30 @@ bool chooses_code(const Scenario& scenario) {
   return options.memory.bucket_copies || (fp8 && options.rules.shards_fp8 && !options.fp8_parameters);
 }
 
-// One of the losses that the ledger knows runs.
-void listen_to_loss(Listener& listener, const OptionsSpec& options) {
-  const SoftwareMemory& memory = options.memory;
-  listener.say("options.memory.fp32_logits", memory.fp32_logits && memory.fused_loss,
+// Why a job whose loss is this one runs no compiled loss; empty where it does, or names none.
+std::string_view why_not_compiled(LossKind runs) {
+  switch (runs) {
+    case LossKind::kFused:
+      return "a fused loss has no softmax to copy";
+    case LossKind::kFp32Logits:
+    case LossKind::kShardedFp32Logits:
+      return "the loss over fp32 logits is PyTorch's own";
+    case LossKind::k16Bit:
+      return "the loss of options.software is in 16 bit";
+    case LossKind::kSoftmax:
+    case LossKind::kCompiled:
+      return "";
+  }
+  return "";
+}
+
+void listen_to_loss(Listener& listener, const Scenario& scenario) {
+  const SoftwareMemory& memory = scenario.options.memory;
+  const LossKind runs = loss_kind(memory, scenario.options.rules.memory, scenario.parallelism.tensor);
+  listener.say("options.memory.fp32_logits", memory.fp32_logits && runs == LossKind::kFused,
                "a fused loss casts no logits");
-  listener.say("options.memory.compiled_loss", memory.compiled_loss && memory.fused_loss,
-               "a fused loss has no softmax to copy");
-  listener.say("options.memory.compiled_loss", memory.compiled_loss && memory.fp32_logits,
-               "the loss over fp32 logits is PyTorch's own");
-  listener.say("options.memory.compiled_loss", memory.compiled_loss && options.rules.memory.loss_in_16_bit,
-               "the loss of options.software is in 16 bit");
+  const std::string_view why = why_not_compiled(runs);
+  listener.say("options.memory.compiled_loss", memory.compiled_loss && !why.empty(), why);
 }
 
 void listen_to_degrees(Listener& listener, const Scenario& scenario) {
@@ -217,13 +230,13 @@ void listen_to_degrees(Listener& listener, const Scenario& scenario) {
   listener.say("training.master_weights", scenario.training.precision == Precision::kFp32,
                "fp32 weights are their own masters");
   listen_to_remainders(listener, scenario);
-  listener.say("options.memory.whole_gradients", scenario.options.memory.whole_gradients && zero < 2,
+  listener.say("options.memory.whole_gradients", keeps_gradients_whole(scenario) && zero < 2,
                "gradients are sharded under ZeRO 2 and 3 of several replicas only");
   listener.say("options.memory.keep_outputs", scenario.options.memory.keep_outputs && parallel.pipeline == 1,
                "parallelism.pipeline is 1, and no stage sends its outputs");
-  listener.say("options.gradient_accumulation_fusion", zero >= 2 && !scenario.options.memory.whole_gradients,
+  listener.say("options.gradient_accumulation_fusion", zero >= 2 && !keeps_gradients_whole(scenario),
                "gradients of ZeRO 2 and 3 are reduced after each pass, and added to nothing");
-  listen_to_loss(listener, scenario.options);
+  listen_to_loss(listener, scenario);
   listener.say("parallelism.zero_group", parallel.zero_stage == 0,
                "parallelism.zero_stage is 0, and nothing is sharded");
 }
@@ -254,7 +267,8 @@ bool reduces_at_the_end(const Scenario& scenario) {
   const ParallelSpec& parallel = scenario.parallelism;
   const OptionsSpec& options = scenario.options;
   return zero_stage_in_effect(scenario) >= 2 && !parallel.zero_group && parallel.pipeline > 1 &&
-         options.rules.reduces_behind_backward && options.memory.whole_gradients && holds_one_stage(scenario);
+         options.rules.reduces_behind_backward && keeps_gradients_whole(scenario) &&
+         holds_one_stage(scenario);
 }
 
 void listen_to_overlap(Listener& listener, const Scenario& scenario) {

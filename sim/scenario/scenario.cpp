@@ -43,6 +43,22 @@ int zero_stage_in_effect(const Scenario& scenario) {
   return are_several(scenario, group) ? parallel.zero_stage : 0;
 }
 
+bool reshards_after_forward(const Scenario& scenario) {
+  return scenario.options.reshards(zero_stage_in_effect(scenario), scenario.parallelism.pipeline);
+}
+
+bool keeps_gradients_whole(const Scenario& scenario) {
+  return scenario.options.keeps_gradients_whole(zero_stage_in_effect(scenario),
+                                                scenario.parallelism.pipeline);
+}
+
+OptionsSpec options_in_effect(const Scenario& scenario) {
+  OptionsSpec options = scenario.options;
+  options.reshard_after_forward = reshards_after_forward(scenario);
+  options.memory.whole_gradients = keeps_gradients_whole(scenario);
+  return options;
+}
+
 std::int64_t samples_at_once(const Scenario& scenario) {
   return replicas_of(scenario) / scenario.parallelism.context * scenario.training.micro_batch_size;
 }

@@ -109,6 +109,13 @@ struct OtherJob {
 // have it.
 [[nodiscard]] int zero_stage_in_effect(const Scenario& scenario);
 
+// The options that the software decides where they are not given (OptionsSpec::keeps_whole), as they are with
+// the degrees of the scenario: options.reshard_after_forward and options.memory.whole_gradients.
+[[nodiscard]] bool reshards_after_forward(const Scenario& scenario);
+[[nodiscard]] bool keeps_gradients_whole(const Scenario& scenario);
+// The options as to_yaml() prints them: with these two given.
+[[nodiscard]] OptionsSpec options_in_effect(const Scenario& scenario);
+
 // Samples processed when every replica runs one micro-batch.
 [[nodiscard]] std::int64_t samples_at_once(const Scenario& scenario);
 
@@ -155,7 +162,7 @@ class Library;
                                                     Diagnostics& diagnostics);
 
 // Every key with its value, defaults included; loading it gives an equal scenario (but for origins,
-// assumed inputs and warnings).
+// assumed inputs and warnings, and options_in_effect() for its options).
 [[nodiscard]] std::string to_yaml(const Scenario& scenario);
 
 // Names that `assert:` knows, with the JSON keys that they mean.

@@ -305,17 +305,11 @@ void print(Emitter& out, const TrainingSpec& spec) {
 }
 
 void print(Emitter& out, const OverlapSpec& spec) {
-  out.flag("gradients", spec.gradients);
-  out.flag("parameters", spec.parameters);
-  out.flag("pipeline", spec.pipeline);
-  out.flag("tensor", spec.tensor);
-  out.flag("context", spec.context);
-  out.flag("expert", spec.expert);
-  out.flag("shared_experts", spec.shared_experts);
+  for (const auto& [name, overlaps] : kOverlapKeys) out.flag(name, spec.*overlaps);
 }
 
 void print_options(Emitter& out, const Scenario& scenario) {
-  const OptionsSpec& spec = scenario.options;
+  const OptionsSpec spec = options_in_effect(scenario);
   out.open("options");
   out.flag("scatter_gather", spec.scatter_gather);
   out.flag("fused_kernels", spec.fused_kernels);
@@ -323,7 +317,7 @@ void print_options(Emitter& out, const Scenario& scenario) {
     out.field("unfused", names_of(spec.unfused, kLateFusionNames));
   out.flag("gradient_accumulation_fusion", spec.gradient_accumulation_fusion);
   if (spec.bucket_parameters) out.number("bucket_parameters", *spec.bucket_parameters);
-  out.flag("reshard_after_forward", spec.reshard_after_forward);
+  out.flag("reshard_after_forward", spec.reshard_after_forward.value());
   if (!spec.attention_kernel.empty()) out.text("attention_kernel", spec.attention_kernel);
   if (!spec.software.empty()) out.text("software", spec.software);
   out.field("expert_dispatcher", word(spec.expert_dispatcher, kExpertDispatcherNames));
@@ -338,7 +332,7 @@ void print_options(Emitter& out, const Scenario& scenario) {
   out.flag("fp32_logits", spec.memory.fp32_logits);
   out.flag("keep_outputs", spec.memory.keep_outputs);
   out.flag("gradient_placeholders", spec.memory.gradient_placeholders);
-  out.flag("whole_gradients", spec.memory.whole_gradients);
+  out.flag("whole_gradients", spec.memory.whole_gradients.value());
   out.flag("bucket_copies", spec.memory.bucket_copies);
   if (spec.memory.fragmentation) out.real("fragmentation", *spec.memory.fragmentation);
   out.close();
@@ -413,9 +407,7 @@ void print_faults(Emitter& out, const std::vector<FaultSpec>& faults) {
 }
 
 void print(Emitter& out, const OffloadSpec& spec) {
-  out.real("optimizer", spec.optimizer);
-  out.real("activations", spec.activations);
-  out.real("weights", spec.weights);
+  for (const auto& [name, share] : kOffloadKeys) out.real(name, spec.*share);
 }
 
 }  // namespace

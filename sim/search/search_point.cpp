@@ -4,41 +4,39 @@
 
 namespace stagecraft {
 
+namespace {
+
+template <bool OverlapSpec::*field>
+constexpr PointSwitch of_overlap(std::string_view path) {
+  return {.path = path,
+          .get = [](const Scenario& s) { return s.overlap.*field ? 1.0 : 0.0; },
+          .set = [](Scenario& s, double on) { s.overlap.*field = on != 0; }};
+}
+
+template <double OffloadSpec::*field>
+constexpr PointSwitch of_offload(std::string_view path) {
+  return {.path = path,
+          .share = true,
+          .get = [](const Scenario& s) { return s.offload.*field; },
+          .set = [](Scenario& s, double share) { s.offload.*field = share; }};
+}
+
+}  // namespace
+
 const std::array<PointSwitch, kPointSwitches>& point_switches() {
   static constexpr std::array<PointSwitch, kPointSwitches> kSwitches = {{
-      {.path = "overlap.gradients",
-       .get = [](const Scenario& s) { return s.overlap.gradients ? 1.0 : 0.0; },
-       .set = [](Scenario& s, double on) { s.overlap.gradients = on != 0; }},
-      {.path = "overlap.parameters",
-       .get = [](const Scenario& s) { return s.overlap.parameters ? 1.0 : 0.0; },
-       .set = [](Scenario& s, double on) { s.overlap.parameters = on != 0; }},
-      {.path = "overlap.pipeline",
-       .get = [](const Scenario& s) { return s.overlap.pipeline ? 1.0 : 0.0; },
-       .set = [](Scenario& s, double on) { s.overlap.pipeline = on != 0; }},
-      {.path = "overlap.tensor",
-       .get = [](const Scenario& s) { return s.overlap.tensor ? 1.0 : 0.0; },
-       .set = [](Scenario& s, double on) { s.overlap.tensor = on != 0; }},
-      {.path = "overlap.context",
-       .get = [](const Scenario& s) { return s.overlap.context ? 1.0 : 0.0; },
-       .set = [](Scenario& s, double on) { s.overlap.context = on != 0; }},
-      {.path = "overlap.expert",
-       .get = [](const Scenario& s) { return s.overlap.expert ? 1.0 : 0.0; },
-       .set = [](Scenario& s, double on) { s.overlap.expert = on != 0; }},
+      of_overlap<&OverlapSpec::gradients>("overlap.gradients"),
+      of_overlap<&OverlapSpec::parameters>("overlap.parameters"),
+      of_overlap<&OverlapSpec::pipeline>("overlap.pipeline"),
+      of_overlap<&OverlapSpec::tensor>("overlap.tensor"),
+      of_overlap<&OverlapSpec::context>("overlap.context"),
+      of_overlap<&OverlapSpec::expert>("overlap.expert"),
       {.path = "options.scatter_gather",
        .get = [](const Scenario& s) { return s.options.scatter_gather ? 1.0 : 0.0; },
        .set = [](Scenario& s, double on) { s.options.scatter_gather = on != 0; }},
-      {.path = "offload.weights",
-       .share = true,
-       .get = [](const Scenario& s) { return s.offload.weights; },
-       .set = [](Scenario& s, double share) { s.offload.weights = share; }},
-      {.path = "offload.activations",
-       .share = true,
-       .get = [](const Scenario& s) { return s.offload.activations; },
-       .set = [](Scenario& s, double share) { s.offload.activations = share; }},
-      {.path = "offload.optimizer",
-       .share = true,
-       .get = [](const Scenario& s) { return s.offload.optimizer; },
-       .set = [](Scenario& s, double share) { s.offload.optimizer = share; }},
+      of_offload<&OffloadSpec::weights>("offload.weights"),
+      of_offload<&OffloadSpec::activations>("offload.activations"),
+      of_offload<&OffloadSpec::optimizer>("offload.optimizer"),
   }};
   return kSwitches;
 }

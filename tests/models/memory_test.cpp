@@ -560,6 +560,22 @@ TEST(HeadTransient, OfACompiledLossIsAThirdMatrix) {
   EXPECT_EQ(head_transient(zoo::llama3_8b(), shard).backward, Bytes((2 + 4) * logits));
 }
 
+// Each goes before all that were named before it.
+TEST(LossKind, IsOneOfThoseThatAreNamed) {
+  Shard shard{.tensor = 2};
+  EXPECT_EQ(shard.loss(), LossKind::kSoftmax);
+  shard.software.compiled_loss = true;
+  EXPECT_EQ(shard.loss(), LossKind::kCompiled);
+  shard.rules.loss_in_16_bit = true;
+  EXPECT_EQ(shard.loss(), LossKind::k16Bit);
+  shard.software.fp32_logits = true;
+  EXPECT_EQ(shard.loss(), LossKind::kFp32Logits);
+  shard.rules.loss_parallel = true;
+  EXPECT_EQ(shard.loss(), LossKind::kShardedFp32Logits);
+  shard.software.fused_loss = true;
+  EXPECT_EQ(shard.loss(), LossKind::kFused);
+}
+
 // A fused loss overwrites the logits in 16 bit: half of the fp32 softmax, and nothing beside it.
 TEST(HeadActivation, IsHalvedByAFusedLoss) {
   Shard shard{.sequence = 8192};

@@ -174,7 +174,7 @@ TEST(MorphedShape, HasTheDefaultsOfItsOwnDepth) {
         "training: {global_batch_size: 256, micro_batch_size: 1, sequence_length: 4096, recompute: full}\n");
   };
   const Scenario deep = of_depth("pipeline: 4, data: 8"), flat = of_depth("pipeline: 1, data: 32");
-  ASSERT_NE(deep.options.memory.whole_gradients, flat.options.memory.whole_gradients);
+  ASSERT_NE(keeps_gradients_whole(deep), keeps_gradients_whole(flat));
   DegradedShapes deep_shapes = shapes_of(deep), flat_shapes = shapes_of(flat);
   EXPECT_EQ(deep_shapes.morph(4), flat_shapes.morph(4));
   EXPECT_LE(deep_shapes.morph(4)->duration, simulate(flat).iteration_time);

@@ -495,7 +495,7 @@ TEST(Scenario, ReadsBackEqualFromItsYaml) {
   EXPECT_EQ(a.schedule, b.schedule);
   EXPECT_EQ(a.training, b.training);
   EXPECT_EQ(a.overlap, b.overlap);
-  EXPECT_EQ(a.options, b.options);
+  EXPECT_EQ(options_in_effect(a), b.options);
   ASSERT_EQ(a.assertions.size(), b.assertions.size());
   for (std::size_t i = 0; i < a.assertions.size(); ++i) {
     EXPECT_EQ(a.assertions[i].metric, b.assertions[i].metric);
@@ -587,7 +587,7 @@ TEST(Scenario, ReadsEveryDegreeBackFromItsYaml) {
     EXPECT_EQ(first.scenario->parallelism, second.scenario->parallelism);
     EXPECT_EQ(first.scenario->training, second.scenario->training);
     EXPECT_EQ(first.scenario->overlap, second.scenario->overlap);
-    EXPECT_EQ(first.scenario->options, second.scenario->options);
+    EXPECT_EQ(options_in_effect(*first.scenario), second.scenario->options);
     EXPECT_EQ(first.scenario->offload, second.scenario->offload);
     EXPECT_EQ(first.scenario->parallelism.zero_group, 2);
     EXPECT_EQ(first.scenario->offload.weights, 0.333333333333);

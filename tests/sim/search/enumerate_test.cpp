@@ -360,9 +360,12 @@ TEST(EnumeratePlans, TakesTheUsualSoftwareOfShardsWithAndWithoutAPipeline) {
     const SmallSpace small = load(yaml, {.vary = {"parallelism.tensor=1", "parallelism.zero_stage=3",
                                                   "parallelism.pipeline=1,2,4", "schedule=1f1b"}});
     std::vector<OptionsSpec> all;
-    for (const SearchPoint& point : small.plans.points)
-      if (point.pipeline == pipeline && point.replicas() > 1)
-        all.push_back(small.plans.frames[point.frame].scenario.options);
+    for (const SearchPoint& point : small.plans.points) {
+      if (point.pipeline != pipeline || point.replicas() == 1) continue;
+      Scenario filled = small.plans.frames[point.frame].scenario;
+      fill_in(point, filled);
+      all.push_back(options_in_effect(filled));
+    }
     EXPECT_FALSE(all.empty());
     return all;
   };
@@ -370,10 +373,10 @@ TEST(EnumeratePlans, TakesTheUsualSoftwareOfShardsWithAndWithoutAPipeline) {
   for (const int pipeline : {2, 4})
     for (const OptionsSpec& options : options_of(small_gpt(), pipeline)) EXPECT_EQ(options.software, "fsdp2");
   const std::string fsdp2 = small_gpt("options: {software: fsdp2}\n");
-  for (const OptionsSpec& options : options_of(fsdp2, 1)) EXPECT_TRUE(options.reshard_after_forward);
+  for (const OptionsSpec& options : options_of(fsdp2, 1)) EXPECT_EQ(options.reshard_after_forward, true);
   for (const OptionsSpec& options : options_of(fsdp2, 4)) {
-    EXPECT_FALSE(options.reshard_after_forward);
-    EXPECT_TRUE(options.memory.whole_gradients);
+    EXPECT_EQ(options.reshard_after_forward, false);
+    EXPECT_EQ(options.memory.whole_gradients, true);
   }
 }
 
@@ -505,7 +508,7 @@ TEST(EnumeratePlans, FillsScenariosAsTheLoaderWould) {
         read_scenario({.root = *root, .source = "again.yaml", .folder = "."}, library, diagnostics);
     ASSERT_TRUE(loaded.has_value()) << i;
     EXPECT_EQ(to_yaml(*loaded), to_yaml(filled)) << i;
-    EXPECT_EQ(loaded->options, filled.options) << i;
+    EXPECT_EQ(loaded->options, options_in_effect(filled)) << i;
   }
 }
 
