@@ -418,10 +418,14 @@ Entries read_megatron_offload(MegatronReader& reader, const MegatronJob& job) {
     entries.push_back(share_entry("optimizer", share.value_or(1),
                                   reader.source(share ? "optimizer_offload_fraction" : name)));
   }
-  if (reader.flag("cpu_offloading")) {
-    const auto layers = reader.integer("cpu_offloading_num_layers", 0).value_or(0);
+  // Megatron-LM turns the switch on where there are layers.   source  megatron/training/arguments.py
+  constexpr const char* kLayers = "cpu_offloading_num_layers";
+  const bool on = reader.flag("cpu_offloading");
+  if (!on && reader.stated(kLayers) == 0) return entries;
+  const std::int64_t layers = reader.integer(kLayers, 0).value_or(0);
+  if (on || layers > 0) {
     const double share = std::min(1.0, static_cast<double>(layers) / static_cast<double>(job.layers));
-    entries.push_back(share_entry("activations", share, reader.source("cpu_offloading_num_layers")));
+    entries.push_back(share_entry("activations", share, reader.source(kLayers)));
   }
   return entries;
 }

@@ -250,6 +250,18 @@ TEST(MegatronOptions, TheVocabularyIsTheTokenizers) {
   EXPECT_EQ(vocab(of_files, {.vocab = 2048}).at("model.vocab"), "2048");
 }
 
+// System: 8 layers. Megatron-LM turns the switch on where there are layers; a dump says both.
+TEST(MegatronOptions, LayersOnTheHostAreOffloadedWithoutTheSwitch) {
+  EXPECT_EQ(import_text(job("--cpu-offloading-num-layers 2")).at("offload.activations"), "0.25");
+  EXPECT_EQ(import_text(job("--cpu-offloading-num-layers 0")).at("offload"), "absent");
+  const std::string log = sample("made_args_dump_traps.log.txt");
+  EXPECT_EQ(import_text(with_arguments(log, "  cpu_offloading_num_layers ....... 0\n")).at("offload"),
+            "absent");
+  EXPECT_NE(
+      import_text(with_arguments(log, "  cpu_offloading_num_layers ....... 1\n")).at("offload.activations"),
+      "absent");
+}
+
 TEST(MegatronOptions, ShardingByFsdpIsNoneUnlessItIsChosen) {
   const std::string fsdp = "--use-megatron-fsdp --use-distributed-optimizer";
   EXPECT_EQ(
