@@ -262,6 +262,23 @@ TEST(MegatronOptions, LayersOnTheHostAreOffloadedWithoutTheSwitch) {
       "absent");
 }
 
+// FSDP2 has no switches for what it overlaps; Megatron-LM sets those of what its own FSDP shards.
+TEST(MegatronOptions, FsdpOverlapsByItself) {
+  const auto overlaps = [](const std::string& options) {
+    const Import import = import_text(job(options));
+    return import.at("overlap.gradients") + " " + import.at("overlap.parameters");
+  };
+  EXPECT_EQ(overlaps("--use-torch-fsdp2"), "true true");
+  for (const std::string fsdp : {"--use-custom-fsdp", "--use-megatron-fsdp"}) {
+    EXPECT_EQ(overlaps(fsdp + " --data-parallel-sharding-strategy optim"), "false false");
+    EXPECT_EQ(overlaps(fsdp + " --data-parallel-sharding-strategy optim_grads"), "true false");
+    EXPECT_EQ(overlaps(fsdp + " --data-parallel-sharding-strategy optim_grads_params"), "true true");
+  }
+  EXPECT_EQ(overlaps("--use-distributed-optimizer"), "false false");
+  EXPECT_THAT(to_yaml(*import_text(job("--use-torch-fsdp2")).fragment),
+              HasSubstr("gradients: true  # --use-torch-fsdp2, which overlaps\n"));
+}
+
 TEST(MegatronOptions, ShardingByFsdpIsNoneUnlessItIsChosen) {
   const std::string fsdp = "--use-megatron-fsdp --use-distributed-optimizer";
   EXPECT_EQ(
