@@ -61,6 +61,24 @@ TEST(NvidiaSmi, AnUnknownDeviceIsSaid) {
                                               HasSubstr("did you mean 'H100-SXM5-80GB'?"))));
 }
 
+// System: two GPUs with a NIC each behind their switches, and one of storage on the CPU.
+TEST(NvidiaSmi, NicsOfStorageAreNotTheGpus) {
+  const Import import = import_of(
+      "GPU0 GPU1 NIC0 NIC1 NIC2\nGPU0 X NV12 PXB NODE SYS\nGPU1 NV12 X SYS NODE PIX\nNIC0 PXB SYS X NODE "
+      "SYS\n"
+      "NIC1 NODE NODE NODE X SYS\nNIC2 SYS PIX SYS SYS X\n\nNIC Legend:\n\n  NIC1: mlx5_4\n");
+  EXPECT_THAT(import.messages, IsEmpty());
+  EXPECT_EQ(import.at("cluster.node.nics"), "2");
+  EXPECT_THAT(to_yaml(*import.fragment),
+              HasSubstr("nics: 2  # those that are PIX or PXB to a GPU; not NIC1 mlx5_4\n"));
+  // Where a GPU has none of its own nobody can tell.
+  const Import far = import_of(
+      "GPU0 GPU1 NIC0 NIC1 NIC2\nGPU0 X NV12 PHB PHB SYS\nGPU1 NV12 X SYS SYS PIX\nNIC0 PHB SYS X NODE SYS\n"
+      "NIC1 PHB SYS NODE X SYS\nNIC2 SYS PIX SYS SYS X\n");
+  EXPECT_EQ(far.at("cluster.node.nics"), "3");
+  EXPECT_THAT(far.messages, ElementsAre(HasSubstr("warning: all 3 NICs are counted for 2 GPUs")));
+}
+
 // Three pairs of 6 links are the 18 that a GPU has: no switch; 3 pairs of 12 are more, so there is one.
 TEST(NvidiaSmi, MoreLinksThanGpuHasMeanSwitch) {
   const std::string head = "\tGPU0\tGPU1\tGPU2\tGPU3\n";
