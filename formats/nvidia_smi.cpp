@@ -344,10 +344,10 @@ class MatrixImporter {
                        .where = matrix_.where};
     } else {
       facts_.nvlink_open = fmt::format(
-          "nvlink: {} GB/s   # under cluster.node, with nvlink_latency: {} links a GPU (NV{}), of 25 GB/s on "
-          "V100 to "
+          "nvlink: …   # under cluster.node, with nvlink_latency: {} links a GPU (NV{}), of 25 GB/s on V100 "
+          "to "
           "H200 and 50 GB/s on B200; or import with --device NAME",
-          25 * links, links, *each);
+          links, *each);
     }
     if (!on_switch && matrix_.gpus > 2)
       facts_.notes.assumed.push_back(

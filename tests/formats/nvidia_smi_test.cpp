@@ -61,6 +61,24 @@ TEST(NvidiaSmi, AnUnknownDeviceIsSaid) {
                                               HasSubstr("did you mean 'H100-SXM5-80GB'?"))));
 }
 
+// 18 links of 50 GB/s: no rate is written of a device that nobody knows.
+TEST(NvidiaSmi, DevicesWithAProfileAreKnown) {
+  const std::string four = "GPU0 GPU1\nGPU0 X NV18\nGPU1 NV18 X\n";
+  for (const char* name : {"NVIDIA GB200", "GB200-186GB"}) {
+    const Import gb200 = import_of(four, {.device = name, .link = {}});
+    EXPECT_THAT(gb200.messages, IsEmpty());
+    EXPECT_EQ(gb200.at("cluster.node.nvlink"), "900 GB/s");
+    EXPECT_EQ(gb200.at("cluster.node.profile"), "gb200-186gb");
+    EXPECT_THAT(gb200.fragment->missing, Contains(testing::StartsWith("pcie: 225 GB/s ")));
+  }
+  for (const char* name : {"NVIDIA H100 80GB HBM2e", "H100-SXM5-96GB-HBM2e"})
+    EXPECT_EQ(import_of(four, {.device = name, .link = {}}).at("cluster.node.nvlink"), "450 GB/s") << name;
+  EXPECT_EQ(import_of(four, {.device = "H100-SXM5-96GB-HBM2e", .link = {}}).at("cluster.node.profile"),
+            "h100-hbm2e-96gb-500w");
+  EXPECT_THAT(import_of(four, {.device = "NVIDIA X1", .link = {}}).fragment->missing,
+              Contains(testing::StartsWith("nvlink: … ")));
+}
+
 // System: two GPUs with a NIC each behind their switches, and one of storage on the CPU.
 TEST(NvidiaSmi, NicsOfStorageAreNotTheGpus) {
   const Import import = import_of(
