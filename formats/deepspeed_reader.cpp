@@ -549,6 +549,7 @@ Batch read_batch(SettingsReader& reader, std::optional<std::int64_t> data,
   const auto given_steps = reader.integer("gradient_accumulation_steps", 1, kMost);
   const bool left_open = reader.is_auto("gradient_accumulation_steps");
   const std::optional<std::int64_t> steps = given_steps || left_open ? given_steps : default_steps;
+  batch.steps = steps;
   if (!steps) return batch;
   if (batch.micro && batch.data) {
     const std::int64_t product = *batch.micro * *steps * *batch.data;

@@ -98,6 +98,7 @@ void add_precision(SettingsReader& reader, const ZeroSettings& zero, const SaidP
 // train_batch_size = train_micro_batch_size_per_gpu * gradient_accumulation_steps * data ranks.
 struct Batch {
   std::optional<std::int64_t> global = {}, micro = {}, data = {};
+  std::optional<std::int64_t> steps = {};  // accumulated, where the configuration or its default says so
 };
 // Fills in what follows from the rest; `steps` is that of the configuration or its default. Reports a
 // contradiction.
