@@ -86,6 +86,7 @@ class HfImport {
   // hf_layers.cpp: keys of layers and ends.
   void read_sizes();
   void read_heads();
+  std::optional<HfNumber> read_kv_heads();
   void read_positions();
   void read_activation();
   void read_biases();

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <array>
 #include <initializer_list>
 
 #include "base/text.hpp"
@@ -15,22 +16,39 @@ void HfImport::read_sizes() {
   if (hidden) hidden_ = hidden->value;
 }
 
+namespace {
+
+constexpr std::array<std::string_view, 3> kKvHeads = {"num_key_value_heads", kHfKvHeadAliases[0],
+                                                      kHfKvHeadAliases[1]};
+
+}  // namespace
+
+std::optional<HfNumber> HfImport::read_kv_heads() {
+  const YamlEntry* found = in_.first(kKvHeads);
+  if (found == nullptr) return std::nullopt;
+  const auto heads = in_.integer({std::string_view(found->key)});
+  if (heads && found->key != kKvHeads.front())
+    note_altered(*found, kKvHeads.front(), fmt::format("{} heads", heads->value));
+  return heads;
+}
+
 void HfImport::read_heads() {
   const auto heads = in_.required({"num_attention_heads", "n_head"});
   add("heads", heads);
   if (architecture_.latent) {
     list_unread({"head_dim", "qk_head_dim"}, "heads behind the low ranks have sizes of their own");
-    list_unread({"num_key_value_heads"}, "each head has keys and values of its own behind the low rank");
+    list_unread({"num_key_value_heads", kHfKvHeadAliases[0], kHfKvHeadAliases[1]},
+                "each head has keys and values of its own behind the low rank");
     return;
   }
   const auto shared = architecture_.multi_query ? in_.flag("multi_query") : std::nullopt;
-  const auto kv_heads = in_.integer({"num_key_value_heads"});
+  const auto kv_heads = read_kv_heads();
   add("kv_heads", kv_heads);
   if (architecture_.multi_query && heads && (!shared || shared->value)) {
     add("kv_heads", fragment_number(1, shared ? shared->where : heads->where),
         shared ? "multi_query" : "multi_query is absent: true");
   } else if (!kv_heads && heads && (is_llama() || architecture_.kv_heads > 0) &&
-             in_.first({"num_key_value_heads"}) == nullptr) {
+             in_.first(kKvHeads) == nullptr) {
     const bool null = in_.is_null("num_key_value_heads");
     const std::int64_t own = null ? 0 : architecture_.kv_heads;
     add("kv_heads", fragment_number(own > 0 ? own : heads->value, heads->where),

@@ -431,10 +431,39 @@ TEST(HfConfig, NamesWhatMakesAnUnknownTypeUnlikeLlama) {
 }
 
 TEST(HfConfig, WarnsOfKeysThatItDoesNotKnow) {
-  const Read result = read(changed(sample("llama-3-8b"), "\"attention_bias\"", "\"atention_bias\""));
-  EXPECT_EQ(result.messages,
-            "config.json:5:3: warning: atention_bias: is not known here, and was not read\n"
-            "  hint: did you mean 'attention_bias'?\n");
+  const Read result = read(changed(sample("llama-3-8b"), "\"initializer_range\"", "\"initialiser_range\""));
+  EXPECT_THAT(result.messages,
+              testing::HasSubstr("warning: initialiser_range: is not known here, and was not read\n"
+                                 "  hint: did you mean 'initializer_range'?\n"));
+}
+
+// Where the default in place of a misspelt key would be another model.
+TEST(HfConfig, RefusesKeysThatAreNearlyThoseOfTheShape) {
+  for (const auto& [key, misspelt] : {std::pair("attention_bias", "atention_bias"),
+                                      std::pair("num_key_value_heads", "num_key_values_heads"),
+                                      std::pair("tie_word_embeddings", "tie_word_embedding")}) {
+    const std::string quoted = "\"" + std::string(key) + "\"", other = "\"" + std::string(misspelt) + "\"";
+    EXPECT_THAT(read(changed(sample("llama-3-8b"), quoted, other)).messages,
+                testing::HasSubstr(std::string("error: ") + misspelt +
+                                   ": is not known here, and a key of nearly this name shapes the layers\n"
+                                   "  hint: did you mean '" +
+                                   key + "'?\n"));
+  }
+}
+
+TEST(HfConfig, ReadsOtherNamesOfTheHeadsOfKeysAndValues) {
+  for (const char* alias : {"\"num_kv_heads\"", "\"n_kv_heads\""}) {
+    const Read result = read(changed(sample("llama-3-8b"), "\"num_key_value_heads\"", alias));
+    ASSERT_TRUE(result.config.has_value()) << result.messages;
+    EXPECT_EQ(result.config->model.kv_heads, 8);
+    EXPECT_THAT(result.messages, testing::HasSubstr("read as 'num_key_value_heads' (8 heads)"));
+  }
+  EXPECT_THAT(read(changed(sample("llama-3-8b"), "\"num_key_value_heads\"",
+                           "\"num_kv_heads\": 4, \"num_key_value_heads\""))
+                  .messages,
+              testing::HasSubstr("num_kv_heads: 4, and num_key_value_heads says 8"));
+}
+
 }
 
 TEST(HfConfig, WarnsOfAlteredKeysBesideTheParameterCount) {
