@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "base/text.hpp"
 
@@ -644,6 +645,23 @@ const MegatronFlag* find_megatron_flag(std::string_view name) {
            name.ends_with(flag.name.substr(star + 1));
   });
   return pattern == std::end(kFlags) ? nullptr : &*pattern;
+}
+
+std::optional<std::string_view> megatron_option_of(std::string_view beginning) {
+  if (beginning.empty() || find_megatron_flag(beginning) != nullptr) return std::nullopt;
+  std::set<std::string_view> options;
+  const auto consider = [&](std::string_view name) {
+    if (name.starts_with(beginning)) options.insert(name);
+  };
+  for (const MegatronFlag& flag : kFlags)
+    consider(flag.name);  // of a pattern, what it stands for is not known
+  for (const MegatronSpelling& spelling : kSpellings) consider(spelling.option);
+  for (const MegatronDeadName& dead : kDeadNames) consider(dead.name);
+  if (options.size() != 1) return std::nullopt;
+  const std::string_view whole = *options.begin();
+  const bool read_so =
+      whole != beginning && whole.find('*') == std::string_view::npos && 2 * beginning.size() >= whole.size();
+  return read_so ? std::optional(whole) : std::nullopt;
 }
 
 bool names_a_shape(std::string_view name) {

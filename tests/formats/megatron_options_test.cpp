@@ -279,6 +279,21 @@ TEST(MegatronOptions, FsdpOverlapsByItself) {
               HasSubstr("gradients: true  # --use-torch-fsdp2, which overlaps\n"));
 }
 
+// As Python's argparse has it.
+TEST(MegatronOptions, TheBeginningOfOneOptionIsThatOption) {
+  const Import grouped = import_text(job("--group-query-attention --num-query-group 2"));
+  EXPECT_EQ(grouped.at("model.kv_heads"), "2");
+  EXPECT_THAT(grouped.messages,
+              Contains(HasSubstr("warning: --num-query-group: is the beginning of one known "
+                                 "option, and read as --num-query-groups")));
+  EXPECT_EQ(import_text(job("--disable-bias")).at("model.biases"), "false");
+  EXPECT_THAT(import_text(job("--pp 2")).messages, Contains(HasSubstr("--pp: is not known here")));
+  // Two options begin so; srun's are not Megatron-LM's.
+  EXPECT_THAT(import_text(job("--hidden 64")).messages, Contains(HasSubstr("--hidden: is not known here")));
+  const Import launched = import_text("srun --partition gpu pretrain_gpt.py " + job(""));
+  EXPECT_THAT(launched.messages, Not(Contains(HasSubstr("--partition"))));
+}
+
 TEST(MegatronOptions, ShardingByFsdpIsNoneUnlessItIsChosen) {
   const std::string fsdp = "--use-megatron-fsdp --use-distributed-optimizer";
   EXPECT_EQ(
