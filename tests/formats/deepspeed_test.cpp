@@ -503,5 +503,21 @@ TEST(DeepSpeedImport, OffersNumbersThatFitTheBatch) {
               Contains("global_batch_size: 24   # under training"));
 }
 
+TEST(DeepSpeedImport, RefusesNamesThatAreNearlyThoseThatDecide) {
+  const Import import = import_text(R"({"zero_optimisation": {"stage": 3}, "bf16": {"enable": true},
+    "steps_per_prints": 10, "train_batch_size": 64})");
+  EXPECT_FALSE(import.fragment.has_value());
+  EXPECT_THAT(
+      import.messages,
+      AllOf(Contains("ds.json:1:2: error: zero_optimisation: is not known here, and not read\n"
+                     "  hint: did you mean zero_optimization?"),
+            Contains(HasSubstr("error: bf16.enable: is not known here, and not read\n  hint: did you mean "
+                               "bf16.enabled?")),
+            Contains(HasSubstr("warning: steps_per_prints: is not known here, and not read\n  hint: did you "
+                               "mean steps_per_print?"))));
+  // Beside the name itself it is without effect.
+  EXPECT_TRUE(import_text(R"({"bf16": {"enable": true, "enabled": true}})").fragment.has_value());
+}
+
 }  // namespace
 }  // namespace stagecraft
