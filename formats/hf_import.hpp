@@ -93,6 +93,7 @@ class HfImport {
   void read_qk_norm();
   void read_ends();
   void read_dropout();
+  void warn_of_other_dropout(std::string_view source);
   void read_latent_attention();
   void read_feed_forward();
 

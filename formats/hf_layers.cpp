@@ -231,6 +231,15 @@ void HfImport::read_ends() {
   }
 }
 
+namespace {
+
+// The rest is inside attention or behind the embedding.
+bool is_behind_blocks(std::string_view key) {
+  return key == "resid_pdrop" || key == "residual_dropout" || key == "hidden_dropout";
+}
+
+}  // namespace
+
 void HfImport::read_dropout() {
   const bool gpt2 = architecture_.shape == HfShape::kGpt2;
   constexpr double kGpt2Default = 0.1;
@@ -238,19 +247,33 @@ void HfImport::read_dropout() {
   const std::initializer_list<std::string_view> other_keys = {
       "attention_dropout", "hidden_dropout", "residual_dropout", "embedding_dropout",
       "attn_pdrop",        "resid_pdrop",    "embd_pdrop"};
-  std::string source, zero;
+  std::string source, zero, elsewhere;
   for (const std::string_view key : gpt2 ? gpt2_keys : other_keys) {
     const auto share = in_.share(key);
     if (share && zero.empty()) zero = key;
-    if ((share ? share->value : gpt2 ? kGpt2Default : 0) > 0 && source.empty())
-      source = share ? share->key : fmt::format("{} is absent: {}", key, kGpt2Default);
+    if ((share ? share->value : gpt2 ? kGpt2Default : 0) == 0) continue;
+    std::string& first = is_behind_blocks(key) ? source : elsewhere;
+    if (first.empty()) first = share ? share->key : fmt::format("{} is absent: {}", key, kGpt2Default);
   }
   if (!source.empty()) {
     add_flag("dropout", true, source);
     if (!gpt2) assumed.emplace_back("dropout inside attention and behind both blocks, since there is some");
+  } else if (!elsewhere.empty()) {
+    add_flag("dropout", false, fmt::format("none behind the blocks; {}", elsewhere));
+    warn_of_other_dropout(elsewhere);
   } else {
     add_flag("dropout", false, zero.empty() ? type_comment() : zero);
   }
+}
+
+// `source`: a key, and what else was said of it.
+void HfImport::warn_of_other_dropout(std::string_view source) {
+  const std::string_view key = source.substr(0, source.find(' '));
+  in_.warning(key, "not-modelled",
+              key.starts_with("emb")
+                  ? "dropout behind the embedding alone is not modelled"
+                  : "dropout inside attention alone is not modelled: the model's is behind both "
+                    "blocks as well");
 }
 
 // The dense block, and the experts in its place.

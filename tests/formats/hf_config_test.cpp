@@ -464,6 +464,23 @@ TEST(HfConfig, ReadsOtherNamesOfTheHeadsOfKeysAndValues) {
               testing::HasSubstr("num_kv_heads: 4, and num_key_value_heads says 8"));
 }
 
+// Granite has 0.1 inside attention. Behind the blocks there is as much traffic again, and none of it.
+TEST(HfConfig, DropoutInsideAttentionAloneIsNotThatBehindTheBlocks) {
+  const std::string attention = "\"attention_dropout\": 0.0";
+  const Read inside = read(changed(sample("llama-3-8b"), attention, "\"attention_dropout\": 0.1"));
+  ASSERT_TRUE(inside.config.has_value());
+  EXPECT_FALSE(inside.config->model.dropout);
+  EXPECT_THAT(
+      inside.messages,
+      testing::HasSubstr("warning: attention_dropout: dropout inside attention alone is not modelled"));
+  const Read behind = read(changed(sample("llama-3-8b"), attention, attention + ", \"resid_pdrop\": 0.1"));
+  EXPECT_TRUE(behind.config->model.dropout);
+  EXPECT_EQ(behind.messages, "");
+  const Read gpt2 = read(changed(sample("gpt2"), "\"resid_pdrop\": 0.1", "\"resid_pdrop\": 0.0"));
+  EXPECT_FALSE(gpt2.config->model.dropout);
+  EXPECT_THAT(gpt2.messages, testing::HasSubstr("warning: attn_pdrop: dropout inside attention alone"));
+}
+
 }
 
 TEST(HfConfig, WarnsOfAlteredKeysBesideTheParameterCount) {
