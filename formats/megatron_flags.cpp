@@ -147,6 +147,7 @@ constexpr MegatronFlag kFlags[] = {
     {"account_for_embedding_in_pipeline_split", kRead, kNoSplit},
     {"account_for_loss_in_pipeline_split", kRead, kNoSplit},
     {"pipeline_model_parallel_layout", kRead, kNoPipeline},
+    {"pp_partition_method", kRead, kNoSplit},
     {"microbatch_group_size_per_vp_stage", kRead, "without model chunks"},
     {"use_tp_pp_dp_mapping", kRead, ""},
     {"use_distributed_optimizer", kRead, ""},

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 
@@ -277,6 +278,40 @@ TEST(MegatronOptions, FsdpOverlapsByItself) {
   EXPECT_EQ(overlaps("--use-distributed-optimizer"), "false false");
   EXPECT_THAT(to_yaml(*import_text(job("--use-torch-fsdp2")).fragment),
               HasSubstr("gradients: true  # --use-torch-fsdp2, which overlaps\n"));
+}
+
+std::string on_one_line(std::string text) {
+  std::ranges::replace(text, '\n', ' ');
+  return text;
+}
+
+// BLOOM: 70 layers and both ends are 72 units, six on each of twelve ranks.
+TEST(MegatronOptions, TheEmbeddingMayBeALayerOfDeepSpeedsStages) {
+  const std::string bloom =
+      "--num-layers 70 --hidden-size 64 --num-attention-heads 4 --max-position-embeddings 32 --seq-length "
+      "32\n"
+      "--micro-batch-size 1 --global-batch-size 64 --vocab-size 1000 --bf16 --nnodes 12 --nproc-per-node 8\n"
+      "--deepspeed --pipeline-model-parallel-size 12 ";
+  const Import ends = import_text(bloom + "--pp-partition-method 'type:transformer|embedding'");
+  EXPECT_EQ(ends.at("parallelism.embedding_as_layer"), "true");
+  EXPECT_EQ(ends.at("parallelism.loss_as_layer"), "true");
+  // As BigScience's scripts hold it in a variable, for a shell that reads it again.
+  EXPECT_EQ(
+      import_text("ARGS=\"--pp-partition-method 'type:transformer|embedding'\"\npretrain_gpt.py $ARGS " +
+                  on_one_line(bloom))
+          .at("parallelism.loss_as_layer"),
+      "true");
+  for (const std::string even : {"", "--pp-partition-method type:transformer"})
+    EXPECT_THAT(
+        import_text(bloom + even).messages,
+        Contains(HasSubstr("error: --num-layers: 70 layers do not split evenly over 12 pipeline ranks")));
+  // A head of its own is called otherwise.
+  EXPECT_THAT(import_text(bloom + "--untie-embeddings-and-output-weights --pp-partition-method "
+                                  "'type:transformer|embedding'")
+                  .messages,
+              Contains(HasSubstr("70 layers and 1 end of pp_partition_method do not split evenly")));
+  EXPECT_THAT(import_text(bloom + "--pp-partition-method parameters").messages,
+              Contains(HasSubstr("error: --pp-partition-method: 'parameters' is not supported")));
 }
 
 // As Python's argparse has it.
