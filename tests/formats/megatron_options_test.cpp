@@ -329,6 +329,19 @@ TEST(MegatronOptions, TheBeginningOfOneOptionIsThatOption) {
   EXPECT_THAT(launched.messages, Not(Contains(HasSubstr("--partition"))));
 }
 
+// The script's default, where it is named.
+TEST(MegatronOptions, PretrainGptHasTheTokenizerOfGpt2) {
+  const std::string options =
+      " --num-layers 8 --hidden-size 64 --num-attention-heads 4 --max-position-embeddings 32 --seq-length 32 "
+      "--micro-batch-size 1 --global-batch-size 64 --bf16 --nnodes 2 --nproc-per-node 8";
+  const Import named = import_text("torchrun pretrain_gpt.py" + options);
+  EXPECT_EQ(named.at("model.vocab"), "50304");  // 393 * 128
+  EXPECT_THAT(named.messages,
+              Contains(HasSubstr("no size of the vocabulary is given: GPT-2's 50257 tokens")));
+  EXPECT_EQ(import_text("torchrun other.py" + options).at("model.vocab"), "absent");
+  EXPECT_EQ(import_text("torchrun pretrain_gpt.py" + options, {.vocab = 1000}).at("model.vocab"), "1024");
+}
+
 TEST(MegatronOptions, ShardingByFsdpIsNoneUnlessItIsChosen) {
   const std::string fsdp = "--use-megatron-fsdp --use-distributed-optimizer";
   EXPECT_EQ(
