@@ -481,6 +481,17 @@ TEST(HfConfig, DropoutInsideAttentionAloneIsNotThatBehindTheBlocks) {
   EXPECT_THAT(gpt2.messages, testing::HasSubstr("warning: attn_pdrop: dropout inside attention alone"));
 }
 
+// What only the whole model shows is said in the words of the file.
+TEST(HfConfig, MistakesOfTheWholeModelNameTheKeysOfTheFile) {
+  EXPECT_THAT(
+      read(changed(sample("llama-3-8b"), "\"num_attention_heads\": 32", "\"num_attention_heads\": 30"))
+          .messages,
+      testing::HasSubstr("error: hidden_size: 4096 is not divisible by num_attention_heads = 30\n"
+                         "  hint: give head_dim, or change hidden_size or num_attention_heads\n"));
+  EXPECT_THAT(read(changed(sample("deepseek-r1"), "\"topk_group\": 4", "\"topk_group\": 9")).messages,
+              testing::HasSubstr("error: topk_group: 9 is more than n_group = 8\n  hint: use 1 to 8\n"));
+  EXPECT_THAT(read(changed(sample("gpt2"), "\"n_head\": 12", "\"n_head\": 11")).messages,
+              testing::HasSubstr("error: n_embd: 768 is not divisible by n_head = 11\n  hint: "));
 }
 
 TEST(HfConfig, WarnsOfAlteredKeysBesideTheParameterCount) {
