@@ -216,10 +216,9 @@ class ModelSection {
       add(entry("max_sequence_length", most ? *most : reader_.required("seq_length"),
                 reader_.source(most ? "max_position_embeddings" : "seq_length")));
     }
-    const bool legacy = reader_.given("use_rotary_position_embeddings") != nullptr;
-    add(text_entry(
-        "position", rope ? "rope" : "learned",
-        reader_.source(legacy && rope ? "use_rotary_position_embeddings" : "position_embedding_type")));
+    const bool legacy = reader_.flag("use_rotary_position_embeddings");
+    add(text_entry("position", rope ? "rope" : "learned",
+                   reader_.source(legacy ? "use_rotary_position_embeddings" : "position_embedding_type")));
   }
 
   void add_choices() {

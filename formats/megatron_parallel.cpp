@@ -405,7 +405,8 @@ Entries read_megatron_parallelism(MegatronReader& reader, MegatronJob& job) {
   entries.push_back(entry("tensor", job.tensor, reader.source("tensor_model_parallel_size")));
   entries.push_back(entry("pipeline", job.pipeline, reader.source("pipeline_model_parallel_size")));
   ImportSource data = reader.source("data_parallel_size");
-  if (!reader.is_dump()) data.comment = fmt::format("what {} GPUs leave", job.gpus);
+  if (!reader.is_dump() || reader.stated("data_parallel_size") != job.data)
+    data.comment = fmt::format("what {} GPUs leave", job.gpus);
   entries.push_back(entry("data", job.data, data));
   add_context(reader, job, entries);
   add_expert_degrees(reader, job, entries);

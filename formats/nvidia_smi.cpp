@@ -320,12 +320,12 @@ class MatrixImporter {
   void nvlink() {
     const std::optional<std::int64_t> each = links_per_pair();
     if (!each) {
-      diagnostics_.warning({.code = "partial-nvlink",
-                            .where = matrix_.where,
-                            .message = "the NVLinks do not join every GPU with every other alike",
-                            .hint =
-                                "a node's `nvlink` leads to all its GPUs: say what a GPU gets, or leave it "
-                                "out for PCIe alone"});
+      diagnostics_.warning(
+          {.code = "partial-nvlink",
+           .where = matrix_.where,
+           .message = "the NVLinks do not join every GPU with every other alike",
+           .hint = "`nvlink_pairs: [[0, 1, 2], …]` under cluster.node says which GPUs have how "
+                   "many links between them (docs/scenario.md); without `nvlink` it is PCIe alone"});
       facts_.nvlink_open = fmt::format(
           "nvlink: {}   # under cluster.node, with nvlink_latency: not every GPU is linked with every other",
           nvlink_example(model_ == nullptr ? 0 : model_->sm));

@@ -342,6 +342,32 @@ TEST(MegatronOptions, PretrainGptHasTheTokenizerOfGpt2) {
   EXPECT_EQ(import_text("torchrun pretrain_gpt.py" + options, {.vocab = 1000}).at("model.vocab"), "1024");
 }
 
+TEST(MegatronOptions, SourcesAreWhereTheValueIsFrom) {
+  const std::string log = sample("made_args_dump_traps.log.txt");
+  const auto yaml = [&](const std::string& more) {
+    const Import import = import_text(with_arguments(log, more));
+    return import.fragment ? to_yaml(*import.fragment) : "refused";
+  };
+  EXPECT_THAT(yaml("  position_embedding_type ......... rope\n  use_rotary_position_embeddings .. False\n"),
+              HasSubstr("position: rope  # position_embedding_type\n"));
+  EXPECT_THAT(yaml("  data_parallel_size .............. 16\n"), HasSubstr("data: 4  # what 64 GPUs leave\n"));
+}
+
+// Every dump has them.
+TEST(MegatronOptions, SizesOfStateSpaceLayersSayNothingByDefault) {
+  const std::string log = sample("made_args_dump_traps.log.txt");
+  const auto messages = [&](const std::string& groups) {
+    return import_text(with_arguments(
+                           log,
+                           "  mamba_state_dim ................. 128\n  mamba_head_dim .................. 64\n"
+                           "  mamba_num_groups ................ " +
+                               groups + "\n"))
+        .messages;
+  };
+  EXPECT_THAT(messages("8"), Not(Contains(HasSubstr("mamba"))));
+  EXPECT_THAT(messages("4"), Contains(HasSubstr("error: mamba_num_groups: is not supported: state-space")));
+}
+
 TEST(MegatronOptions, ShardingByFsdpIsNoneUnlessItIsChosen) {
   const std::string fsdp = "--use-megatron-fsdp --use-distributed-optimizer";
   EXPECT_EQ(

@@ -128,7 +128,8 @@ TEST(NvidiaSmi, NothingIsConcludedWhereEveryNicIsFar) {
 
 TEST(NvidiaSmi, UnlikePairsAreLeftToTheUser) {
   const Import import = import_of("GPU0 GPU1 GPU2\nGPU0 X NV4 SYS\nGPU1 NV4 X SYS\nGPU2 SYS SYS X\n");
-  EXPECT_THAT(import.messages, ElementsAre(HasSubstr("do not join every GPU")));
+  EXPECT_THAT(import.messages,
+              ElementsAre(AllOf(HasSubstr("do not join every GPU"), HasSubstr("nvlink_pairs"))));
   EXPECT_EQ(import.at("cluster.node.nvlink"), "absent");
   // The example is of the device: 18 links of 50 GB/s; open where nobody names one.
   const auto example = [](const std::string& device) {
