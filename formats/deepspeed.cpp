@@ -38,12 +38,54 @@ Diagnostic no_configuration(const std::string& name) {
           .message = "holds no configuration of DeepSpeed or GPT-NeoX"};
 }
 
-std::string open_line(const SettingsReader& reader, const char* key, const char* value, const char* path) {
+std::string open_line(const SettingsReader& reader, const char* key, std::string_view value,
+                      const char* path) {
   return fmt::format("{}: {}   # under training{}", key, value,
                      reader.is_auto(path) ? ": \"auto\" is filled in by the trainer" : "");
 }
 
-Entries training_of(SettingsReader& reader, const Batch& batch, const ZeroSettings& zero,
+constexpr std::int64_t kOfANode = 8;  // GPUs of the node that is offered
+
+// What is offered for what is missing: numbers that go together.
+struct Offer {
+  std::int64_t data = 1, gpus = 1;
+  std::int64_t global = 256, micro = 1;
+};
+
+Offer offer_of(const Batch& batch, std::int64_t tensor, std::optional<std::int64_t> gpus) {
+  const std::int64_t steps = batch.steps.value_or(1);
+  Offer offer{.data = batch.data.value_or(std::max<std::int64_t>(1, kOfANode / tensor)),
+              .micro = batch.micro.value_or(1)};
+  if (batch.global && !batch.data)
+    while (offer.data > 1 && *batch.global % (offer.data * offer.micro * steps) != 0) --offer.data;
+  offer.gpus = gpus.value_or(offer.data * tensor);
+  const std::int64_t step = offer.micro * steps * offer.data;
+  if (batch.steps || offer.global % step != 0) offer.global = step;
+  if (batch.global && !batch.micro && batch.steps)
+    offer.micro = std::max<std::int64_t>(1, *batch.global / (steps * offer.data));
+  return offer;
+}
+
+// "cluster: {node: dgx-a100-80gb, nodes: 1}"
+std::string open_cluster(const Offer& offer) {
+  const std::string size = offer.gpus % kOfANode == 0 ? fmt::format("nodes: {}", offer.gpus / kOfANode)
+                           : offer.gpus < kOfANode    ? fmt::format("gpus: {}", offer.gpus)
+                                                      : "nodes: …";
+  const std::string many = size.ends_with("…") ? fmt::format(" for {} GPUs", offer.gpus) : "";
+  return fmt::format("cluster: {{node: dgx-a100-80gb, {}}}   # or import with --gpus N --node NAME{}", size,
+                     many);
+}
+
+// With what the configuration says of it.
+std::string open_global(const SettingsReader& reader, const Batch& batch, const Offer& offer) {
+  const std::string line =
+      open_line(reader, "global_batch_size", std::to_string(offer.global), "train_batch_size");
+  if (!batch.steps) return line;
+  return fmt::format("{}; micro-batch {} × accumulation {} × {} data ranks", line, offer.micro, *batch.steps,
+                     offer.data);
+}
+
+Entries training_of(SettingsReader& reader, const Batch& batch, const Offer& offer, const ZeroSettings& zero,
                     Fragment& fragment) {
   Entries training;
   if (batch.global)
@@ -51,13 +93,14 @@ Entries training_of(SettingsReader& reader, const Batch& batch, const ZeroSettin
         entry("global_batch_size", *batch.global,
               reader.source_or("train_batch_size", "micro-batch × accumulation × data ranks")));
   else
-    fragment.missing.push_back(open_line(reader, "global_batch_size", "256", "train_batch_size"));
+    fragment.missing.push_back(open_global(reader, batch, offer));
   if (batch.micro)
     training.push_back(entry("micro_batch_size", *batch.micro,
                              reader.source_or("train_micro_batch_size_per_gpu",
                                               "train_batch_size / (accumulation × data ranks)")));
   else
-    fragment.missing.push_back(open_line(reader, "micro_batch_size", "1", "train_micro_batch_size_per_gpu"));
+    fragment.missing.push_back(
+        open_line(reader, "micro_batch_size", std::to_string(offer.micro), "train_micro_batch_size_per_gpu"));
   fragment.missing.emplace_back("sequence_length: 2048   # under training");
   read_precision(reader, zero, training);
   if (find_entry(training, "precision") == nullptr)
@@ -90,14 +133,14 @@ std::optional<Fragment> import_plain(SettingsReader& reader, const ImportRequest
   std::optional<std::int64_t> ranks = request.gpus;
   if (ranks && tensor > 1) ranks = std::max<std::int64_t>(1, *ranks / tensor);
   const Batch batch = read_batch(reader, ranks, std::nullopt);
+  const Offer offer = offer_of(batch, std::max<std::int64_t>(1, tensor), request.gpus);
 
   Entries options, offload, overlap;
   const ZeroSettings zero = read_zero(reader, options, offload);
   if (request.gpus)
     add_section(fragment, "cluster", read_cluster(reader, request, *request.gpus));
   else
-    fragment.missing.emplace_back(
-        "cluster: {node: dgx-a100-80gb, nodes: 1}   # or import with --gpus N --node NAME");
+    fragment.missing.push_back(open_cluster(offer));
   Entries parallelism;
   if (tensor > 1)
     parallelism.push_back(entry("tensor", tensor, reader.source("tensor_parallel.autotp_size")));
@@ -109,7 +152,7 @@ std::optional<Fragment> import_plain(SettingsReader& reader, const ImportRequest
     parallelism.push_back(entry("zero_group", *group, reader.source("zero_optimization.mics_shard_size")));
   add_section(fragment, "parallelism", std::move(parallelism));
   add_software(reader, options, fragment);
-  Entries training = training_of(reader, batch, zero, fragment), memory;
+  Entries training = training_of(reader, batch, offer, zero, fragment), memory;
   if (const FragmentEntry* said = find_entry(training, "precision"))
     add_bucket_copies(zero.stage, said->value.text, batch.data.value_or(0), memory);
   else if (copies_buckets(zero.stage, batch.data.value_or(0)))

@@ -284,6 +284,7 @@ void SettingsReader::check_sections(std::string_view path) {
 
 const YamlNode* SettingsReader::get(std::string_view path) {
   check_sections(path);
+  asked_.emplace(path);
   const YamlNode* node = find(path);
   if (node == nullptr) return nullptr;
   read_.emplace(path);
@@ -376,16 +377,48 @@ void SettingsReader::missing(Severity severity, std::string key, std::string mes
                     .hint = std::move(hint)});
 }
 
+bool SettingsReader::decides(std::string_view path) const {
+  const std::string below = std::string(path) + '.';
+  return std::ranges::any_of(
+      asked_, [&](const std::string& asked) { return asked == path || asked.starts_with(below); });
+}
+
+std::optional<std::string> SettingsReader::near_path(std::string_view path) const {
+  constexpr std::size_t kShort = 4;  // a letter or two resemble many names
+  const std::size_t name = path.rfind('.') + 1;
+  if (path.size() - name < kShort) return std::nullopt;
+  const std::string_view section = path.substr(0, name);
+  std::vector<std::string> names;
+  const auto consider = [&](std::string_view known) {
+    if (known.starts_with(section) && known.find('*') == std::string_view::npos)
+      names.emplace_back(known.substr(name, known.find('.', name) - name));
+  };
+  for (const std::string& asked : asked_) consider(asked);
+  for (const Setting& setting : kSettings) consider(setting.path);
+  const auto near = nearest_name(path.substr(name), names);
+  return near ? std::optional(std::string(section) + *near) : std::nullopt;
+}
+
+// Where the setting decides and stands there by no other name, the default in its place would be wrong.
+void SettingsReader::unknown(const YamlEntry& entry, const std::string& path) {
+  const auto near = near_path(path);
+  const bool refused = near && decides(*near) && find(*near) == nullptr;
+  known_ = known_ || refused;
+  diagnostics_.add({.severity = refused ? Severity::kError : Severity::kWarning,
+                    .code = "unknown-option",
+                    .where = entry.where,
+                    .path = path,
+                    .message = "is not known here, and not read",
+                    .hint = near ? fmt::format("did you mean {}?", *near)
+                                 : "if it changes time or memory, the prediction does not know"});
+}
+
 void SettingsReader::leftover(const YamlEntry& entry, const std::string& path) {
   const auto* const known =
       std::ranges::find_if(kSettings, [&](const Setting& setting) { return fits(setting.path, path); });
   known_ = known_ || known != std::end(kSettings);
   if (known == std::end(kSettings)) {
-    diagnostics_.warning({.code = "unknown-option",
-                          .where = entry.where,
-                          .path = path,
-                          .message = "is not known here, and not read",
-                          .hint = "if it changes time or memory, the prediction does not know"});
+    unknown(entry, path);
   } else if (!known->not_modelled.empty() && !is_off(entry.value) && !is_auto(path)) {
     diagnostics_.warning({.code = "not-modelled",
                           .where = entry.where,
@@ -549,6 +582,7 @@ Batch read_batch(SettingsReader& reader, std::optional<std::int64_t> data,
   const auto given_steps = reader.integer("gradient_accumulation_steps", 1, kMost);
   const bool left_open = reader.is_auto("gradient_accumulation_steps");
   const std::optional<std::int64_t> steps = given_steps || left_open ? given_steps : default_steps;
+  batch.steps = steps;
   if (!steps) return batch;
   if (batch.micro && batch.data) {
     const std::int64_t product = *batch.micro * *steps * *batch.data;

@@ -45,7 +45,8 @@ class SettingsReader {
   void missing(Severity severity, std::string key, std::string message, std::string hint);
   void assume(std::string line) { assumed.push_back(std::move(line)); }
 
-  // Warns about unread settings. Returns the lines of settings without effect.
+  // Warns about unread settings, and refuses one that is nearly the name of a setting that was asked for in
+  // vain. Returns the lines of settings without effect.
   [[nodiscard]] std::vector<std::string> finish();
   // After finish(): is any key of the file one of DeepSpeed or GPT-NeoX?
   [[nodiscard]] bool knows_any() const { return known_ || !read_.empty(); }
@@ -62,11 +63,16 @@ class SettingsReader {
   [[nodiscard]] bool may_read(std::string_view path, const YamlNode& node) const;
   void visit(const YamlNode& map, const std::string& prefix);
   void leftover(const YamlEntry& entry, const std::string& path);
+  void unknown(const YamlEntry& entry, const std::string& path);
+  // The known path beside `path` whose last name resembles its own.
+  [[nodiscard]] std::optional<std::string> near_path(std::string_view path) const;
+  // Was the path, or what lies below it, asked for?
+  [[nodiscard]] bool decides(std::string_view path) const;
 
   const YamlNode& root_;
   std::string file_;
   Diagnostics& diagnostics_;
-  std::set<std::string, std::less<>> read_;
+  std::set<std::string, std::less<>> read_, asked_;
   std::vector<std::string> aside_;
   bool known_ = false;  // a key that is not read, but listed
 };
@@ -98,6 +104,7 @@ void add_precision(SettingsReader& reader, const ZeroSettings& zero, const SaidP
 // train_batch_size = train_micro_batch_size_per_gpu * gradient_accumulation_steps * data ranks.
 struct Batch {
   std::optional<std::int64_t> global = {}, micro = {}, data = {};
+  std::optional<std::int64_t> steps = {};  // accumulated, where the configuration or its default says so
 };
 // Fills in what follows from the rest; `steps` is that of the configuration or its default. Reports a
 // contradiction.

@@ -32,6 +32,13 @@ constexpr std::array kModels = {
              .pci = "0x2330",
              .sm = 90,
              .profile = "h100-sxm5-80gb"},
+    GpuModel{
+        .device = "H100-SXM5-80GB-HBM2e", .product = "H100-80GB-HBM2e", .pci = {}, .sm = 90, .profile = {}},
+    GpuModel{.device = "H100-SXM5-96GB-HBM2e",
+             .product = "H100-96GB-HBM2e",
+             .pci = {},
+             .sm = 90,
+             .profile = "h100-hbm2e-96gb-500w"},
     GpuModel{.device = "H100-PCIe-80GB", .product = "H100-PCIe", .pci = "0x2331", .sm = 90, .profile = {}},
     GpuModel{.device = "H200-SXM-141GB",
              .product = "H200",
@@ -43,6 +50,12 @@ constexpr std::array kModels = {
              .pci = "0x2901",
              .sm = 100,
              .profile = "b200-sxm-180gb"},
+    GpuModel{.device = "GB200-186GB",
+             .product = "GB200",
+             .pci = {},
+             .sm = 100,
+             .profile = "gb200-186gb",
+             .host_link = 225_GBps},
 };
 
 // "NVIDIA H100 80GB HBM3": h100-80gb-hbm3.
@@ -58,6 +71,7 @@ std::string without_maker(std::string_view device) {
 
 const GpuModel* gpu_model_by_pci(std::string_view device_id) {
   const std::string wanted = lower_case(device_id);
+  if (wanted.empty()) return nullptr;
   const auto* const found = std::ranges::find(kModels, wanted, &GpuModel::pci);
   return found == kModels.end() ? nullptr : found;
 }

@@ -15,9 +15,10 @@ namespace stagecraft {
 struct GpuModel {
   std::string_view device;        // spelled as in the node presets
   std::string_view product = {};  // as nvidia-smi prints it without its maker; empty: as `device`
-  std::string_view pci;           // "0x2330"
+  std::string_view pci;           // "0x2330"; empty: not known
   int sm = 0;                     // compute capability, 90 for 9.0
   std::string_view profile;       // the cost profile that is made for it; empty where there is none
+  Bandwidth host_link{};          // where that is no PCIe x16: of GB200, half of a Grace CPU's NVLink-C2C
 };
 
 // nullptr when it is not known. Letters of the id may be in either case.

@@ -10,6 +10,7 @@
 #include "base/json_reader.hpp"
 #include "base/text.hpp"
 #include "formats/hf_import.hpp"
+#include "formats/hf_words.hpp"
 #include "models/load_model.hpp"
 
 namespace stagecraft {
@@ -91,14 +92,16 @@ std::vector<std::string> missing_parts(const TransformerSpec& model, const std::
   return {"cluster: {node: …, nodes: …}", "parallelism: {tensor: …, pipeline: …}", training};
 }
 
+// `path`: of the mapping in the file.
 std::optional<TransformerSpec> checked_model(const std::vector<FragmentEntry>& entries,
-                                             const SourceLocation& where, Diagnostics& diagnostics,
-                                             Origins* origins) {
-  const ErrorWatch watch(diagnostics);
+                                             const SourceLocation& where, const std::string& path,
+                                             Diagnostics& diagnostics, Origins* origins) {
+  Diagnostics found;
   const YamlNode tree = to_tree(entries, where);
-  YamlMap map(&tree, "model", where, diagnostics, origins);
+  YamlMap map(&tree, "model", where, found, origins);
   ModelSpec spec = load_model(map);
-  if (!watch.clean()) return std::nullopt;
+  for (const Diagnostic& mistake : found.items()) diagnostics.add(in_words_of_config(mistake, entries, path));
+  if (found.has_errors()) return std::nullopt;
   SC_CHECK(std::holds_alternative<TransformerSpec>(spec), "a family of an imported model is no transformer");
   return std::get<TransformerSpec>(std::move(spec));
 }
@@ -121,7 +124,7 @@ std::optional<HfConfig> read_hf_config(std::string_view text, const std::string&
   HfImport import(config, path, diagnostics);
   const bool ok = import.run();
   std::optional<TransformerSpec> model;
-  if (ok) model = checked_model(import.model, config.where, diagnostics, origins);
+  if (ok) model = checked_model(import.model, config.where, path, diagnostics, origins);
   std::string count;
   if (model) {
     model->name = import.model_type;

@@ -117,6 +117,12 @@ void HfImport::warn_of_unknown_keys(const std::vector<std::string>& all_known) {
   for (const YamlEntry& item : in_.config().entries) {
     if (in_.is_known(item.key) || item.value.kind == YamlNode::Kind::kNull) continue;
     if (item.key.ends_with("_token_id")) continue;  // of images and the like
+    const auto near = nearest_name(item.key, all_known);
+    if (near && hf_default_shapes(*near) && in_.config().find(*near) == nullptr) {
+      in_.error(item.key, "unknown-key", "is not known here, and a key of nearly this name shapes the layers",
+                fmt::format("did you mean {}?", in_quotes(*near)));
+      continue;
+    }
     unknown.push_back(item.key);
     if (unknown.size() > kMost) continue;
     in_.diagnostics().warning({.code = "unknown-key",

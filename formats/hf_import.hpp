@@ -86,12 +86,14 @@ class HfImport {
   // hf_layers.cpp: keys of layers and ends.
   void read_sizes();
   void read_heads();
+  std::optional<HfNumber> read_kv_heads();
   void read_positions();
   void read_activation();
   void read_biases();
   void read_qk_norm();
   void read_ends();
   void read_dropout();
+  void warn_of_other_dropout(std::string_view source);
   void read_latent_attention();
   void read_feed_forward();
 

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <array>
 #include <initializer_list>
 
 #include "base/text.hpp"
@@ -15,22 +16,39 @@ void HfImport::read_sizes() {
   if (hidden) hidden_ = hidden->value;
 }
 
+namespace {
+
+constexpr std::array<std::string_view, 3> kKvHeads = {"num_key_value_heads", kHfKvHeadAliases[0],
+                                                      kHfKvHeadAliases[1]};
+
+}  // namespace
+
+std::optional<HfNumber> HfImport::read_kv_heads() {
+  const YamlEntry* found = in_.first(kKvHeads);
+  if (found == nullptr) return std::nullopt;
+  const auto heads = in_.integer({std::string_view(found->key)});
+  if (heads && found->key != kKvHeads.front())
+    note_altered(*found, kKvHeads.front(), fmt::format("{} heads", heads->value));
+  return heads;
+}
+
 void HfImport::read_heads() {
   const auto heads = in_.required({"num_attention_heads", "n_head"});
   add("heads", heads);
   if (architecture_.latent) {
     list_unread({"head_dim", "qk_head_dim"}, "heads behind the low ranks have sizes of their own");
-    list_unread({"num_key_value_heads"}, "each head has keys and values of its own behind the low rank");
+    list_unread({"num_key_value_heads", kHfKvHeadAliases[0], kHfKvHeadAliases[1]},
+                "each head has keys and values of its own behind the low rank");
     return;
   }
   const auto shared = architecture_.multi_query ? in_.flag("multi_query") : std::nullopt;
-  const auto kv_heads = in_.integer({"num_key_value_heads"});
+  const auto kv_heads = read_kv_heads();
   add("kv_heads", kv_heads);
   if (architecture_.multi_query && heads && (!shared || shared->value)) {
     add("kv_heads", fragment_number(1, shared ? shared->where : heads->where),
         shared ? "multi_query" : "multi_query is absent: true");
   } else if (!kv_heads && heads && (is_llama() || architecture_.kv_heads > 0) &&
-             in_.first({"num_key_value_heads"}) == nullptr) {
+             in_.first(kKvHeads) == nullptr) {
     const bool null = in_.is_null("num_key_value_heads");
     const std::int64_t own = null ? 0 : architecture_.kv_heads;
     add("kv_heads", fragment_number(own > 0 ? own : heads->value, heads->where),
@@ -213,6 +231,15 @@ void HfImport::read_ends() {
   }
 }
 
+namespace {
+
+// The rest is inside attention or behind the embedding.
+bool is_behind_blocks(std::string_view key) {
+  return key == "resid_pdrop" || key == "residual_dropout" || key == "hidden_dropout";
+}
+
+}  // namespace
+
 void HfImport::read_dropout() {
   const bool gpt2 = architecture_.shape == HfShape::kGpt2;
   constexpr double kGpt2Default = 0.1;
@@ -220,19 +247,33 @@ void HfImport::read_dropout() {
   const std::initializer_list<std::string_view> other_keys = {
       "attention_dropout", "hidden_dropout", "residual_dropout", "embedding_dropout",
       "attn_pdrop",        "resid_pdrop",    "embd_pdrop"};
-  std::string source, zero;
+  std::string source, zero, elsewhere;
   for (const std::string_view key : gpt2 ? gpt2_keys : other_keys) {
     const auto share = in_.share(key);
     if (share && zero.empty()) zero = key;
-    if ((share ? share->value : gpt2 ? kGpt2Default : 0) > 0 && source.empty())
-      source = share ? share->key : fmt::format("{} is absent: {}", key, kGpt2Default);
+    if ((share ? share->value : gpt2 ? kGpt2Default : 0) == 0) continue;
+    std::string& first = is_behind_blocks(key) ? source : elsewhere;
+    if (first.empty()) first = share ? share->key : fmt::format("{} is absent: {}", key, kGpt2Default);
   }
   if (!source.empty()) {
     add_flag("dropout", true, source);
     if (!gpt2) assumed.emplace_back("dropout inside attention and behind both blocks, since there is some");
+  } else if (!elsewhere.empty()) {
+    add_flag("dropout", false, fmt::format("none behind the blocks; {}", elsewhere));
+    warn_of_other_dropout(elsewhere);
   } else {
     add_flag("dropout", false, zero.empty() ? type_comment() : zero);
   }
+}
+
+// `source`: a key, and what else was said of it.
+void HfImport::warn_of_other_dropout(std::string_view source) {
+  const std::string_view key = source.substr(0, source.find(' '));
+  in_.warning(key, "not-modelled",
+              key.starts_with("emb")
+                  ? "dropout behind the embedding alone is not modelled"
+                  : "dropout inside attention alone is not modelled: the model's is behind both "
+                    "blocks as well");
 }
 
 // The dense block, and the experts in its place.

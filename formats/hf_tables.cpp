@@ -122,6 +122,26 @@ constexpr HfShapeWord kShapeWords[] = {
     {"shared_head", "heads that share keys and values"},
 };
 
+constexpr std::string_view kDefaultShapes[] = {"num_key_value_heads",
+                                               "head_dim",
+                                               "tie_word_embeddings",
+                                               "attention_bias",
+                                               "attention_out_bias",
+                                               "mlp_bias",
+                                               "use_bias",
+                                               "qkv_bias",
+                                               "use_qk_norm",
+                                               "sliding_window",
+                                               "use_sliding_window",
+                                               "layer_types",
+                                               "num_nextn_predict_layers",
+                                               "first_k_dense_replace",
+                                               "moe_layer_freq",
+                                               "decoder_sparse_step",
+                                               "mlp_only_layers",
+                                               "n_group",
+                                               "topk_group"};
+
 constexpr std::string_view kOrigin[] = {
     "architectures", "auto_map",   "transformers_version", "_name_or_path",   "name_or_path",
     "_commit_hash",  "model_name", "unsloth_fixed",        "unsloth_version", "_from_model_config"};
@@ -266,6 +286,10 @@ const HfShapeWord* hf_shape_word(std::string_view key) {
     return between.find("_" + std::string(row.word) + "_") != std::string::npos;
   });
   return found == std::end(kShapeWords) ? nullptr : found;
+}
+
+bool hf_default_shapes(std::string_view key) {
+  return std::ranges::find(kDefaultShapes, key) != std::end(kDefaultShapes);
 }
 
 bool is_of_task_head(std::string_view key) {

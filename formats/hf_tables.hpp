@@ -76,6 +76,10 @@ struct HfShapeWord {
 // nullptr when there is none in `key`.
 [[nodiscard]] const HfShapeWord* hf_shape_word(std::string_view key);
 
+// Does an absent key change the layers by its default? One that is nearly its name is refused then: what it
+// says would be without effect.
+[[nodiscard]] bool hf_default_shapes(std::string_view key);
+
 // Keys of the head of a task other than that of a language model.
 [[nodiscard]] bool is_of_task_head(std::string_view key);
 
@@ -89,5 +93,8 @@ struct HfFreeKeys {
 // Every name for the number of routed experts, those of altered files included.
 inline constexpr std::array<std::string_view, 5> kHfExpertCounts = {
     "num_experts", "num_local_experts", "n_routed_experts", "num_routed_experts", "moe_num_experts"};
+
+// Names for `num_key_value_heads` in hand-written files and those of other programs.
+inline constexpr std::array<std::string_view, 2> kHfKvHeadAliases = {"num_kv_heads", "n_kv_heads"};
 
 }  // namespace stagecraft

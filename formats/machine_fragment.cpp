@@ -74,8 +74,11 @@ void add_pcie(const MachineFacts& facts, Entries& node, Fragment& fragment) {
   if (model == nullptr)
     return fragment.missing.push_back(
         open_line("pcie", "…", "of one GPU: 31.5 GB/s with PCIe 4.0 x16, 63 GB/s with 5.0"));
-  fragment.missing.push_back(open_line("pcie", fragment_bandwidth(pcie_line_rate(model->sm), {}).text,
-                                       fmt::format("of one {}: x16 at line rate", model->device)));
+  const bool own = model->host_link > Bandwidth(0);
+  const Bandwidth rate = own ? model->host_link : pcie_line_rate(model->sm);
+  fragment.missing.push_back(
+      open_line("pcie", fragment_bandwidth(rate, {}).text,
+                fmt::format("of one {}: {}", model->device, own ? "NVLink-C2C" : "x16 at line rate")));
 }
 
 }  // namespace

@@ -176,6 +176,8 @@ class ArgvReader {
       : diagnostics_(diagnostics), arguments_{.door = MegatronArguments::Door::kArgv, .file = name} {}
 
   MegatronArguments read(const ShellWords& words) && {
+    may_be_launcher_ =
+        std::ranges::any_of(words, [](const ShellWord& word) { return word.text.ends_with(".py"); });
     for (const ShellWord& word : words) {
       if (is_option(word))
         begin_option(word);
@@ -282,8 +284,30 @@ class ArgvReader {
                                       strays_.size(), first)});
   }
 
+  // Python's argparse takes as much of a name as no other begins with. Of a launcher's options not all are
+  // known here.
+  void complete_name() {
+    if (may_be_launcher_ && !arguments_.program) return;
+    const auto whole = megatron_option_of(current_->name);
+    if (!whole) return;
+    diagnostics_.warning(
+        {.code = "assumed",
+         .where = current_->where,
+         .path = current_->spelled,
+         .message = fmt::format("is the beginning of one known option, and read as {}", in_dashes(*whole)),
+         .hint = "write it out"});
+    current_->name = *whole;
+  }
+
+  static std::string in_dashes(std::string_view name) {
+    std::string option(name);
+    std::ranges::replace(option, '_', '-');
+    return "--" + option;
+  }
+
   void end_option() {
     if (!current_) return;
+    complete_name();
     for (const MegatronSpelling& spelling : megatron_spellings()) {
       if (spelling.option != current_->name) continue;
       current_->name = spelling.name;
@@ -316,6 +340,7 @@ class ArgvReader {
   MegatronArguments arguments_;
   std::optional<MegatronArgument> current_;
   ShellWords strays_;
+  bool may_be_launcher_ = false;  // a program may follow
 };
 
 // Options that a model is made of.

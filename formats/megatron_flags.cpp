@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
 #include "base/text.hpp"
 
@@ -146,6 +147,7 @@ constexpr MegatronFlag kFlags[] = {
     {"account_for_embedding_in_pipeline_split", kRead, kNoSplit},
     {"account_for_loss_in_pipeline_split", kRead, kNoSplit},
     {"pipeline_model_parallel_layout", kRead, kNoPipeline},
+    {"pp_partition_method", kRead, kNoSplit},
     {"microbatch_group_size_per_vp_stage", kRead, "without model chunks"},
     {"use_tp_pp_dp_mapping", kRead, ""},
     {"use_distributed_optimizer", kRead, ""},
@@ -207,6 +209,9 @@ constexpr MegatronFlag kFlags[] = {
     {"hybrid_attention_ratio", kRefused, "state-space layers among the transformer's", "0.0"},
     {"hybrid_mlp_ratio", kRefused, "state-space layers among the transformer's", "0.0"},
     {"is_hybrid_model", kRefused, "state-space layers among the transformer's"},
+    {"mamba_state_dim", kRefused, "state-space layers among the transformer's", "128"},
+    {"mamba_head_dim", kRefused, "state-space layers among the transformer's", "64"},
+    {"mamba_num_groups", kRefused, "state-space layers among the transformer's", "8"},
     {"linear_attention_freq", kRefused, "linear attention in some layers"},
     {"linear_attention_type", kRefused, "linear attention in some layers"},
     {"experimental_attention_variant", kRefused, "another attention"},
@@ -644,6 +649,23 @@ const MegatronFlag* find_megatron_flag(std::string_view name) {
            name.ends_with(flag.name.substr(star + 1));
   });
   return pattern == std::end(kFlags) ? nullptr : &*pattern;
+}
+
+std::optional<std::string_view> megatron_option_of(std::string_view beginning) {
+  if (beginning.empty() || find_megatron_flag(beginning) != nullptr) return std::nullopt;
+  std::set<std::string_view> options;
+  const auto consider = [&](std::string_view name) {
+    if (name.starts_with(beginning)) options.insert(name);
+  };
+  for (const MegatronFlag& flag : kFlags)
+    consider(flag.name);  // of a pattern, what it stands for is not known
+  for (const MegatronSpelling& spelling : kSpellings) consider(spelling.option);
+  for (const MegatronDeadName& dead : kDeadNames) consider(dead.name);
+  if (options.size() != 1) return std::nullopt;
+  const std::string_view whole = *options.begin();
+  const bool read_so =
+      whole != beginning && whole.find('*') == std::string_view::npos && 2 * beginning.size() >= whole.size();
+  return read_so ? std::optional(whole) : std::nullopt;
 }
 
 bool names_a_shape(std::string_view name) {

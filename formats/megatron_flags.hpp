@@ -9,6 +9,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
 
@@ -36,6 +37,10 @@ struct MegatronFlag {
 // Does a name that no row knows say that it changes the model? It has a word of layers, heads, experts, norms
 // or the vocabulary, and none of how they are computed (fused, recompute, overlap), learned, kept or logged.
 [[nodiscard]] bool names_a_shape(std::string_view name);
+// The one option that begins with `beginning`, as argparse takes it; nullopt where the tables know it itself,
+// several begin so, or it is less than half of the name: few letters are rather an option of another program
+// (`--pp`), which the tables do not know.
+[[nodiscard]] std::optional<std::string_view> megatron_option_of(std::string_view beginning);
 // torchrun's and srun's, not Megatron-LM's.
 [[nodiscard]] bool is_of_launcher(const MegatronFlag& flag);
 

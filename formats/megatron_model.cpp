@@ -29,6 +29,16 @@ std::string_view stated_tokenizer(const MegatronArguments& arguments) {
   return item == nullptr || item->values.empty() ? std::string_view()
                                                  : std::string_view(item->values.front());
 }
+
+// Where no option says it, the script's.   source  Megatron-LM pretrain_gpt.py: args_defaults
+constexpr std::string_view kGptScript = "pretrain_gpt.py";
+std::string_view tokenizer_of(const MegatronArguments& arguments) {
+  const std::string_view stated = stated_tokenizer(arguments);
+  if (!stated.empty() || !arguments.program) return stated;
+  const std::string_view file = arguments.program->file;
+  return file.substr(file.rfind('/') + 1) == kGptScript ? kGpt2Tokenizer : "";
+}
+
 constexpr std::int64_t kMaxDivisor = 1'000'000;
 constexpr const char* kDevices = "moe_router_topk_limited_devices";
 
@@ -120,7 +130,7 @@ class ModelSection {
   }
 
   std::optional<std::int64_t> tokens(std::string& from, SourceLocation& where) {
-    const std::string_view tokenizer = stated_tokenizer(reader_.arguments());
+    const std::string_view tokenizer = tokenizer_of(reader_.arguments());
     const bool of_files = std::ranges::find(kTokenizersOfFiles, tokenizer) != std::end(kTokenizersOfFiles);
     if (request_.vocab && (of_files || reader_.given("vocab_size") == nullptr)) {
       from = fmt::format("{} tokens given", *request_.vocab);
@@ -139,9 +149,11 @@ class ModelSection {
       from += ", and one that ends a document";
       return *size + 1;
     }
-    if (reader_.text("tokenizer_type") == kGpt2Tokenizer) {
-      from = fmt::format("{} {}: {} tokens", reader_.spelled("tokenizer_type"), kGpt2Tokenizer, kGpt2Tokens);
-      where = reader_.source("tokenizer_type").where;
+    const bool stated = !reader_.text("tokenizer_type").empty();
+    if (tokenizer == kGpt2Tokenizer) {
+      from = fmt::format("{} {}: {} tokens", stated ? reader_.spelled("tokenizer_type") : kGptScript,
+                         kGpt2Tokenizer, kGpt2Tokens);
+      where = stated ? reader_.source("tokenizer_type").where : reader_.arguments().program->where;
       reader_.warning(
           "tokenizer_type", "assumed",
           fmt::format("no size of the vocabulary is given: GPT-2's {} tokens are assumed", kGpt2Tokens),
@@ -204,10 +216,9 @@ class ModelSection {
       add(entry("max_sequence_length", most ? *most : reader_.required("seq_length"),
                 reader_.source(most ? "max_position_embeddings" : "seq_length")));
     }
-    const bool legacy = reader_.given("use_rotary_position_embeddings") != nullptr;
-    add(text_entry(
-        "position", rope ? "rope" : "learned",
-        reader_.source(legacy && rope ? "use_rotary_position_embeddings" : "position_embedding_type")));
+    const bool legacy = reader_.flag("use_rotary_position_embeddings");
+    add(text_entry("position", rope ? "rope" : "learned",
+                   reader_.source(legacy ? "use_rotary_position_embeddings" : "position_embedding_type")));
   }
 
   void add_choices() {

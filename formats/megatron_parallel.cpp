@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/text.hpp"
+#include "formats/input_text.hpp"
 #include "formats/megatron_grammar.hpp"
 #include "formats/megatron_sections.hpp"
 
@@ -96,6 +97,7 @@ class Chunks {
   void read(Entries& entries) {
     if (job_.pipeline == 1) return;
     if (reader_.given("pipeline_model_parallel_layout") != nullptr) return read_layout(entries);
+    read_partition();
     ImportSource source;
     job_.virtual_stages = chunks(source);
     if (job_.virtual_stages > 1) entries.push_back(entry("virtual_stages", job_.virtual_stages, source));
@@ -107,18 +109,49 @@ class Chunks {
       entries.push_back(
           {.key = "stage_layers", .value = fragment_numbers(*stages, from.where), .comment = from.comment});
     }
-    if (embedding()) {
-      entries.push_back(
-          flag_entry("embedding_as_layer", true, reader_.source("account_for_embedding_in_pipeline_split")));
-    }
+    if (embedding())
+      entries.push_back(flag_entry("embedding_as_layer", true,
+                                   reader_.source(embeddings_count_ ? kPartition : kEmbeddingCounts)));
     if (loss())
       entries.push_back(
-          flag_entry("loss_as_layer", true, reader_.source("account_for_loss_in_pipeline_split")));
+          flag_entry("loss_as_layer", true, reader_.source(heads_count_ ? kPartition : kLossCounts)));
+    if (reader_.flag("deepspeed")) refuse_uneven_stages();
   }
 
  private:
-  bool embedding() { return reader_.flag("account_for_embedding_in_pipeline_split"); }
-  bool loss() { return reader_.flag("account_for_loss_in_pipeline_split"); }
+  static constexpr const char *kPartition = "pp_partition_method",
+                              *kEmbeddingCounts = "account_for_embedding_in_pipeline_split",
+                              *kLossCounts = "account_for_loss_in_pipeline_split";
+
+  bool embedding() { return embeddings_count_ || reader_.flag(kEmbeddingCounts); }
+  bool loss() { return heads_count_ || reader_.flag(kLossCounts); }
+  std::int64_t units() { return job_.layers + (embedding() ? 1 : 0) + (loss() ? 1 : 0); }
+
+  // Of Megatron-DeepSpeed: layers alone, or the embedding among them, and the head where that is the embedding
+  // once more.
+  //   source  bigscience-workshop/Megatron-DeepSpeed megatron/model/gpt_model.py, GPTModelPipe
+  void read_partition() {
+    std::string method = lower_case(reader_.text(kPartition));
+    std::erase(method, '\'');  // which an `eval` takes off
+    if (method.empty() || method == "type:transformer") return;
+    embeddings_count_ = method == "type:transformer|embedding" || method == "type:embedding|transformer";
+    heads_count_ = embeddings_count_ && !reader_.flag("untie_embeddings_and_output_weights");
+    if (!embeddings_count_)
+      reader_.error(kPartition, "not-supported", in_quotes(method) + " is not supported",
+                    "type:transformer and type:transformer|embedding are");
+  }
+
+  // DeepSpeed would give some ranks more than others, where Megatron-LM stops.
+  void refuse_uneven_stages() {
+    if (reader_.is_refused(kPartition) || units() % job_.pipeline == 0) return;
+    const std::int64_t ends = units() - job_.layers;
+    reader_.error("num_layers", "not-divisible",
+                  fmt::format("{} layers{} do not split evenly over {} pipeline ranks", job_.layers,
+                              ends > 0 ? fmt::format(" and {} of {}", counted(ends, "end"), kPartition) : "",
+                              job_.pipeline),
+                  "DeepSpeed deals them unevenly, which is imported of even stages alone: write them as "
+                  "parallelism.stage_layers");
+  }
 
   std::int64_t chunks(ImportSource& source) {
     source = reader_.source("virtual_pipeline_model_parallel_size");
@@ -130,7 +163,7 @@ class Chunks {
     if (per_rank) return *per_rank;
     source = reader_.source("num_layers_per_virtual_pipeline_stage");
     if (!layers) return 1;
-    const std::int64_t counted = job_.layers + (embedding() ? 1 : 0) + (loss() ? 1 : 0);
+    const std::int64_t counted = units();
     if (counted % (job_.pipeline * *layers) != 0) {
       reader_.error("num_layers_per_virtual_pipeline_stage", "not-divisible",
                     fmt::format("chunks of {} layers on {} pipeline ranks do not divide {} layers", *layers,
@@ -189,6 +222,7 @@ class Chunks {
 
   MegatronReader& reader_;
   MegatronJob& job_;
+  bool embeddings_count_ = false, heads_count_ = false;  // by kPartition
 };
 
 void add_context(MegatronReader& reader, const MegatronJob& job, Entries& entries) {
@@ -371,7 +405,8 @@ Entries read_megatron_parallelism(MegatronReader& reader, MegatronJob& job) {
   entries.push_back(entry("tensor", job.tensor, reader.source("tensor_model_parallel_size")));
   entries.push_back(entry("pipeline", job.pipeline, reader.source("pipeline_model_parallel_size")));
   ImportSource data = reader.source("data_parallel_size");
-  if (!reader.is_dump()) data.comment = fmt::format("what {} GPUs leave", job.gpus);
+  if (!reader.is_dump() || reader.stated("data_parallel_size") != job.data)
+    data.comment = fmt::format("what {} GPUs leave", job.gpus);
   entries.push_back(entry("data", job.data, data));
   add_context(reader, job, entries);
   add_expert_degrees(reader, job, entries);

@@ -251,18 +251,43 @@ Entries read_megatron_training(MegatronReader& reader, MegatronJob& job) {
   return entries;
 }
 
+namespace {
+
+// The option of FSDP that overlaps without the switch for it; empty where none does. FSDP2 reduces and
+// prefetches by itself, beside switches that must be off. Megatron-LM turns on those of what is sharded, which
+// a dump shows.
+//   source  NVIDIA/Megatron-LM megatron/training/arguments.py: use_torch_fsdp2, data_parallel_sharding_strategy
+std::string_view overlap_of_fsdp(MegatronReader& reader, bool parameters) {
+  constexpr const char* kStrategy = "data_parallel_sharding_strategy";
+  if (reader.flag("use_torch_fsdp2")) return "use_torch_fsdp2";
+  if (reader.is_dump() || !reader.flag("use_megatron_fsdp")) return {};
+  const std::string word = reader.text(kStrategy);
+  return word == "optim_grads_params" || (word == "optim_grads" && !parameters) ? kStrategy : "";
+}
+
+FragmentEntry overlap_entry(MegatronReader& reader, std::string key, const char* name, bool parameters) {
+  const bool on = reader.flag(name);
+  const std::string_view fsdp = overlap_of_fsdp(reader, parameters);
+  if (on || fsdp.empty()) return flag_entry(std::move(key), on, reader.source(name));
+  ImportSource source = reader.source(fsdp);
+  source.comment += ", which overlaps";
+  return flag_entry(std::move(key), true, source);
+}
+
+}  // namespace
+
 Entries read_megatron_overlap(MegatronReader& reader, const MegatronJob& job) {
   Entries entries;
   ImportSource zero;
   const bool reduces = job.data * job.context > 1;
   if (reduces) {
     const bool torch = reader.text("ddp_impl") == "torch";
-    const char* name = reader.given("ddp_impl") != nullptr ? "ddp_impl" : "overlap_grad_reduce";
     entries.push_back(
-        flag_entry("gradients", torch || reader.flag("overlap_grad_reduce"), reader.source(name)));
+        reader.given("ddp_impl") != nullptr
+            ? flag_entry("gradients", torch || reader.flag("overlap_grad_reduce"), reader.source("ddp_impl"))
+            : overlap_entry(reader, "gradients", "overlap_grad_reduce", false));
     if (read_megatron_zero_stage(reader, zero) > 0)
-      entries.push_back(flag_entry("parameters", reader.flag("overlap_param_gather"),
-                                   reader.source("overlap_param_gather")));
+      entries.push_back(overlap_entry(reader, "parameters", "overlap_param_gather", true));
   }
   if (job.pipeline > 1) {
     const MegatronArgument* given = reader.given("overlap_p2p_comm");
@@ -418,10 +443,14 @@ Entries read_megatron_offload(MegatronReader& reader, const MegatronJob& job) {
     entries.push_back(share_entry("optimizer", share.value_or(1),
                                   reader.source(share ? "optimizer_offload_fraction" : name)));
   }
-  if (reader.flag("cpu_offloading")) {
-    const auto layers = reader.integer("cpu_offloading_num_layers", 0).value_or(0);
+  // Megatron-LM turns the switch on where there are layers.   source  megatron/training/arguments.py
+  constexpr const char* kLayers = "cpu_offloading_num_layers";
+  const bool on = reader.flag("cpu_offloading");
+  if (!on && reader.stated(kLayers) == 0) return entries;
+  const std::int64_t layers = reader.integer(kLayers, 0).value_or(0);
+  if (on || layers > 0) {
     const double share = std::min(1.0, static_cast<double>(layers) / static_cast<double>(job.layers));
-    entries.push_back(share_entry("activations", share, reader.source("cpu_offloading_num_layers")));
+    entries.push_back(share_entry("activations", share, reader.source(kLayers)));
   }
   return entries;
 }

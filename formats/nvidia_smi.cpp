@@ -196,13 +196,7 @@ class MatrixImporter {
                    .where = matrix_.where};
     device();
     nvlink();
-    if (nics > 0) {
-      facts_.nics = {.value = static_cast<std::int64_t>(nics),
-                     .comment = "columns after the GPUs",
-                     .where = matrix_.where};
-      facts_.notes.assumed.emplace_back(
-          "nics: every NIC of the matrix; take away those of storage and management");
-    }
+    if (nics > 0) count_nics(nics);
     if (request_.link)
       facts_.nic_bandwidth = {.value = *request_.link, .comment = "--link", .where = matrix_.where};
     facts_.notes.ignored.emplace_back("CPU affinities");
@@ -230,6 +224,54 @@ class MatrixImporter {
       for (std::size_t nic = matrix_.gpus; nic < matrix_.devices.size(); ++nic)
         if (matrix_.classes[gpu][nic] != "SYS") return false;
     return true;
+  }
+
+  // Under the same PCIe switch as a GPU, which those of storage and management seldom are.
+  [[nodiscard]] bool is_near(std::size_t gpu, std::size_t nic) const {
+    return matrix_.classes[gpu][nic] == "PIX" || matrix_.classes[gpu][nic] == "PXB";
+  }
+
+  [[nodiscard]] bool every_gpu_has_a_near_nic() const {
+    for (std::size_t gpu = 0; gpu < matrix_.gpus; ++gpu) {
+      bool found = false;
+      for (std::size_t nic = matrix_.gpus; nic < matrix_.devices.size(); ++nic)
+        found = found || is_near(gpu, nic);
+      if (!found) return false;
+    }
+    return matrix_.gpus > 0;
+  }
+
+  [[nodiscard]] std::vector<std::string> nics_near_no_gpu() const {
+    std::vector<std::string> names;
+    for (std::size_t nic = matrix_.gpus; nic < matrix_.devices.size(); ++nic) {
+      bool found = false;
+      for (std::size_t gpu = 0; gpu < matrix_.gpus; ++gpu) found = found || is_near(gpu, nic);
+      if (!found) names.push_back(nic_name(nic));
+    }
+    return names;
+  }
+
+  // The GPUs' alone where all have one of their own.
+  void count_nics(std::int64_t nics) {
+    const bool told_apart = every_gpu_has_a_near_nic();
+    const std::vector<std::string> far = told_apart ? nics_near_no_gpu() : std::vector<std::string>{};
+    facts_.nics = {.value = nics - std::ssize(far),
+                   .comment = far.empty() ? "columns after the GPUs"
+                                          : "those that are PIX or PXB to a GPU; not " + join(far, ", "),
+                   .where = matrix_.where};
+    if (!far.empty())
+      return facts_.notes.assumed.push_back(
+          fmt::format("nics: {} under no GPU's PCIe switch are of storage or management",
+                      counted(std::ssize(far), "NIC")));
+    facts_.notes.assumed.emplace_back(
+        "nics: every NIC of the matrix; take away those of storage and management");
+    if (told_apart || nics <= static_cast<std::int64_t>(matrix_.gpus)) return;
+    diagnostics_.warning({.code = "assumed",
+                          .where = matrix_.where,
+                          .message = fmt::format("all {} NICs are counted for {} GPUs: which of them are of "
+                                                 "storage or management does not show",
+                                                 nics, matrix_.gpus),
+                          .hint = "take those away from `nics`, else the network is too fast"});
   }
 
   // "GPU 0: NUMA node 0; near NIC0 (mlx5_0), NIC1 (mlx5_1): PIX"
@@ -278,12 +320,12 @@ class MatrixImporter {
   void nvlink() {
     const std::optional<std::int64_t> each = links_per_pair();
     if (!each) {
-      diagnostics_.warning({.code = "partial-nvlink",
-                            .where = matrix_.where,
-                            .message = "the NVLinks do not join every GPU with every other alike",
-                            .hint =
-                                "a node's `nvlink` leads to all its GPUs: say what a GPU gets, or leave it "
-                                "out for PCIe alone"});
+      diagnostics_.warning(
+          {.code = "partial-nvlink",
+           .where = matrix_.where,
+           .message = "the NVLinks do not join every GPU with every other alike",
+           .hint = "`nvlink_pairs: [[0, 1, 2], …]` under cluster.node says which GPUs have how "
+                   "many links between them (docs/scenario.md); without `nvlink` it is PCIe alone"});
       facts_.nvlink_open = fmt::format(
           "nvlink: {}   # under cluster.node, with nvlink_latency: not every GPU is linked with every other",
           nvlink_example(model_ == nullptr ? 0 : model_->sm));
@@ -302,10 +344,10 @@ class MatrixImporter {
                        .where = matrix_.where};
     } else {
       facts_.nvlink_open = fmt::format(
-          "nvlink: {} GB/s   # under cluster.node, with nvlink_latency: {} links a GPU (NV{}), of 25 GB/s on "
-          "V100 to "
+          "nvlink: …   # under cluster.node, with nvlink_latency: {} links a GPU (NV{}), of 25 GB/s on V100 "
+          "to "
           "H200 and 50 GB/s on B200; or import with --device NAME",
-          25 * links, links, *each);
+          links, *each);
     }
     if (!on_switch && matrix_.gpus > 2)
       facts_.notes.assumed.push_back(

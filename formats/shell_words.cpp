@@ -352,13 +352,22 @@ class ShellText {
     return begin + 1;
   }
 
-  // Of ":-2" and "-2" (":=" and "=" alike) the 2; nothing where a shell would have to expand or unquote it.
-  static std::optional<std::string_view> fallback_of(std::string_view operation) {
+  // Of `:-2`, `-2` and `:-"2"` (`:=` and `=` alike) the 2; nothing where a shell would have to expand it, or to
+  // unquote a part of it.
+  [[nodiscard]] std::optional<std::string_view> fallback_of(std::string_view operation) const {
     if (operation.starts_with(':')) operation.remove_prefix(1);
     if (!operation.starts_with('-') && !operation.starts_with('=')) return std::nullopt;
     operation.remove_prefix(1);
+    if (in_its_own_quotes(operation)) operation = operation.substr(1, operation.size() - 2);
     if (operation.find_first_of("$`'\"\\") != std::string_view::npos) return std::nullopt;
     return operation;
+  }
+
+  // '"8"'. Within double quotes single ones are letters; outside, blanks would split what these hold together.
+  [[nodiscard]] bool in_its_own_quotes(std::string_view text) const {
+    if (text.size() < 2 || text.front() != text.back()) return false;
+    if (text.front() != '"' && (text.front() != '\'' || quote_ != 0)) return false;
+    return quote_ != 0 || text.find_first_of(" \t") == std::string_view::npos;
   }
 
   // ":=" and "=" set the variable.

@@ -9,6 +9,7 @@
 #include <iterator>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -29,6 +30,8 @@ std::optional<GemmLayout> layout_of(const Sample& sample) {
   return static_cast<GemmLayout>(found - std::begin(kGemmLayoutNames));
 }
 
+// Shapes of batched GEMMs whose median stands for all: as of the other factor on the table, that of fp8.
+constexpr std::size_t kMinBatchedShapes = kMinFp8Points;
 constexpr std::size_t kLimitedShown = 2;  // number of GEMMs with a limited clock that are named
 
 // The clock was below that of a burst while it ran: no point of the burst fit.
@@ -79,6 +82,15 @@ ProfileDraft::Samples one_a_shape(const ProfileDraft::Samples& samples) {
   ProfileDraft::Samples kept;
   for (const auto& [shape, sample] : by_shape) kept.push_back(sample);
   return kept;
+}
+
+std::size_t count_shapes(const ProfileDraft::Samples& samples) {
+  std::set<std::vector<std::int64_t>> shapes;
+  for (const Sample* sample : samples) {
+    const GemmSize size = point_of(*sample).size;
+    shapes.insert({size.m, size.n, size.k, size.batch});
+  }
+  return shapes.size();
 }
 
 std::vector<GemmPoint> points_of(const ProfileDraft::Samples& samples) {
@@ -246,6 +258,9 @@ void GemmSamplesFit::fit_batched() {
     return size.m % 8 == 0 && size.n % 8 == 0 && size.k % 8 == 0;
   });
   if (samples.empty()) return;
+  if (const std::size_t shapes = count_shapes(samples); shapes < kMinBatchedShapes)
+    return draft_.tell("gemm, batched", fmt::format("{} of {} shapes that are needed: the base's share stays",
+                                                    shapes, kMinBatchedShapes));
   GemmModel& model = draft_.profile().gemm;
   const double share =
       std::min(rounded_to(fit_batched_efficiency(model, gemm_device(), points_of(samples)), 1e-4), 1.2);

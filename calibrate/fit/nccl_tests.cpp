@@ -224,6 +224,31 @@ double bus_at(const CollectiveGroup& group, const CurvePoint& point) {
   return point.size * bus_factor(group.kind, group.ranks) / point.seconds;
 }
 
+constexpr std::string_view kFabricCounts =
+    "no price uses a curve over several nodes: between nodes the fabric counts, by nic_bandwidth, "
+    "collective_efficiency and step_latency of cluster.fabric";
+
+// The share of a node's NICs that a plateau of the bus is, as topology/collective.hpp has its inverse: a ring
+// takes each byte of the bus out of a node once; in an all-to-all all ranks of a node send at once; a
+// send-receive leaves a node by one NIC.
+std::string share_of_nics(const CollectiveGroup& group, double bus) {
+  const double of_node = static_cast<double>(group.ranks) / group.nodes, ranks = group.ranks;
+  if (group.kind == CollectiveKind::kSendReceive)
+    return fmt::format("cluster.fabric.point_to_point_efficiency = {} / nic_bandwidth",
+                       human(Bandwidth(bus)));
+  const bool all_to_all = group.kind == CollectiveKind::kAllToAll;
+  const double out = all_to_all ? of_node * (ranks - of_node) / (ranks - 1) : 1;
+  return fmt::format("cluster.fabric.{} = {} / (nics x nic_bandwidth of a node)",
+                     of_node == 1 ? "rail_efficiency" : "collective_efficiency", human(Bandwidth(out * bus)));
+}
+
+// The hint beside kFabricCounts. `bus`: 0 where none shows.
+std::string use_of_curve(const CollectiveGroup& group, double bus) {
+  return bus > 0
+             ? "its plateau says " + share_of_nics(group, bus)
+             : "measure up to 1 GiB (-e 1G): the plateau over the NICs' bandwidth is collective_efficiency";
+}
+
 std::string origin_of(const NcclRun& run, const std::string& name, std::size_t sizes) {
   return fmt::format("nccl-tests {} on {}, NCCL {}, {} out of place", name,
                      run.device.empty() ? "an unnamed device" : run.device,
@@ -231,10 +256,24 @@ std::string origin_of(const NcclRun& run, const std::string& name, std::size_t s
                      counted(static_cast<std::int64_t>(sizes), "size"));
 }
 
+// The bandwidth of the bus that large messages reach; 0 where none shows.
+double plateau(const NcclRun& run, const std::vector<CurvePoint>& points) {
+  if (!shows_bus(points)) return 0;
+  const CollectiveGroup group = group_of(run);
+  return missing_for_a_fit(run).empty() ? fit_collective(group, points).fit.bus_bandwidth.count()
+                                        : bus_at(group, points.back());
+}
+
+// The comment of a fragment over several nodes; empty inside a node.
+std::string note_of_nodes(const NcclRun& run) {
+  const std::optional<Diagnostic> warning = curve_without_effect(run);
+  return warning ? fmt::format("# {}\n# {}\n", warning->message, warning->hint) : "";
+}
+
 // Of times that no fit is made of.
 std::string times_alone(const NcclRun& run, const std::string& name, const std::vector<CurvePoint>& points) {
   const CollectiveGroup group = group_of(run);
-  std::string out;
+  std::string out = note_of_nodes(run);
   for (const Diagnostic& missing : missing_for_a_fit(run))
     out += fmt::format("# {}: {}\n", missing.message, missing.hint);
   const bool bus = shows_bus(points);
@@ -326,10 +365,19 @@ std::vector<Diagnostic> missing_for_a_fit(const NcclRun& run) {
   return missing.items();
 }
 
+std::optional<Diagnostic> curve_without_effect(const NcclRun& run) {
+  if (run.nodes == 1) return std::nullopt;
+  return Diagnostic{.severity = Severity::kWarning,
+                    .code = "no-effect",
+                    .message = std::string(kFabricCounts),
+                    .hint = use_of_curve(group_of(run), plateau(run, points_of(run)))};
+}
+
 std::string to_fragment(const NcclRun& run, const std::string& name) {
   const std::vector<CurvePoint> points = points_of(run);
   std::string out = heading(run, points);
   if (!missing_for_a_fit(run).empty()) return out + times_alone(run, name, points);
+  out += note_of_nodes(run);
   const CollectiveGroup group = group_of(run);
   FittedCollective fitted = fit_collective(group, points);
   CollectiveFit& fit = fitted.fit;

@@ -84,6 +84,10 @@ void add_nccl_row(NcclRun& run, const NcclRow& row);
 // none is large enough to show one. Warnings without a place.
 [[nodiscard]] std::vector<Diagnostic> missing_for_a_fit(const NcclRun& run);
 
+// That no price uses a curve over several nodes, and what it says of a fabric instead. A warning without a
+// place; nullopt inside a node.
+[[nodiscard]] std::optional<Diagnostic> curve_without_effect(const NcclRun& run);
+
 // The entry for `collectives:` of a profile, with a comment on each value and a verdict on the measurement.
 // Where something is missing for a fit: what it is, the times, and inside a node those for
 // `collective_points:`.

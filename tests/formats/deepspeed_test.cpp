@@ -476,5 +476,48 @@ TEST(NeoxImport, AsksForTheNumberOfGpus) {
               Contains(HasSubstr("4 GPUs are fewer than tensor × pipeline = 8")));
 }
 
+// System: no --gpus. Expectations: what is offered is a job with what the file says.
+TEST(DeepSpeedImport, OffersNumbersThatFitTheBatch) {
+  const auto missing = [](const std::string& text, const ImportRequest& request = {}) {
+    const Import import = import_text(text, request);
+    return import.fragment ? import.fragment->missing : std::vector<std::string>{};
+  };
+  // 1 x 8 on the 8 ranks of a node.
+  EXPECT_THAT(
+      missing(R"({"train_micro_batch_size_per_gpu": 1, "gradient_accumulation_steps": 8})"),
+      AllOf(Contains("global_batch_size: 64   # under training; micro-batch 1 × accumulation 8 × 8 data "
+                     "ranks"),
+            Contains("cluster: {node: dgx-a100-80gb, nodes: 1}   # or import with --gpus N --node NAME")));
+  // 256 = 4 x 4 x 16: two nodes.
+  EXPECT_THAT(missing(R"({"train_batch_size": 256, "train_micro_batch_size_per_gpu": 4,
+                          "gradient_accumulation_steps": 4})"),
+              Contains(HasSubstr("cluster: {node: dgx-a100-80gb, nodes: 2}")));
+  // 12 samples do not split over 8 ranks, but over 6.
+  EXPECT_THAT(missing(R"({"train_batch_size": 12})"),
+              Contains(HasSubstr("cluster: {node: dgx-a100-80gb, gpus: 6}")));
+  // 64 over 8 ranks, twice: 4 samples each.
+  EXPECT_THAT(missing(R"({"train_batch_size": 64, "gradient_accumulation_steps": 2})"),
+              Contains("micro_batch_size: 4   # under training"));
+  // 24 ranks: 256 does not split.
+  EXPECT_THAT(missing(R"({"bf16": {"enabled": true}})", {.gpus = 24, .node = "dgx-h100"}),
+              Contains("global_batch_size: 24   # under training"));
+}
+
+TEST(DeepSpeedImport, RefusesNamesThatAreNearlyThoseThatDecide) {
+  const Import import = import_text(R"({"zero_optimisation": {"stage": 3}, "bf16": {"enable": true},
+    "steps_per_prints": 10, "train_batch_size": 64})");
+  EXPECT_FALSE(import.fragment.has_value());
+  EXPECT_THAT(
+      import.messages,
+      AllOf(Contains("ds.json:1:2: error: zero_optimisation: is not known here, and not read\n"
+                     "  hint: did you mean zero_optimization?"),
+            Contains(HasSubstr("error: bf16.enable: is not known here, and not read\n  hint: did you mean "
+                               "bf16.enabled?")),
+            Contains(HasSubstr("warning: steps_per_prints: is not known here, and not read\n  hint: did you "
+                               "mean steps_per_print?"))));
+  // Beside the name itself it is without effect.
+  EXPECT_TRUE(import_text(R"({"bf16": {"enable": true, "enabled": true}})").fragment.has_value());
+}
+
 }  // namespace
 }  // namespace stagecraft

@@ -431,10 +431,67 @@ TEST(HfConfig, NamesWhatMakesAnUnknownTypeUnlikeLlama) {
 }
 
 TEST(HfConfig, WarnsOfKeysThatItDoesNotKnow) {
-  const Read result = read(changed(sample("llama-3-8b"), "\"attention_bias\"", "\"atention_bias\""));
-  EXPECT_EQ(result.messages,
-            "config.json:5:3: warning: atention_bias: is not known here, and was not read\n"
-            "  hint: did you mean 'attention_bias'?\n");
+  const Read result = read(changed(sample("llama-3-8b"), "\"initializer_range\"", "\"initialiser_range\""));
+  EXPECT_THAT(result.messages,
+              testing::HasSubstr("warning: initialiser_range: is not known here, and was not read\n"
+                                 "  hint: did you mean 'initializer_range'?\n"));
+}
+
+// Where the default in place of a misspelt key would be another model.
+TEST(HfConfig, RefusesKeysThatAreNearlyThoseOfTheShape) {
+  for (const auto& [key, misspelt] : {std::pair("attention_bias", "atention_bias"),
+                                      std::pair("num_key_value_heads", "num_key_values_heads"),
+                                      std::pair("tie_word_embeddings", "tie_word_embedding")}) {
+    const std::string quoted = "\"" + std::string(key) + "\"", other = "\"" + std::string(misspelt) + "\"";
+    EXPECT_THAT(read(changed(sample("llama-3-8b"), quoted, other)).messages,
+                testing::HasSubstr(std::string("error: ") + misspelt +
+                                   ": is not known here, and a key of nearly this name shapes the layers\n"
+                                   "  hint: did you mean '" +
+                                   key + "'?\n"));
+  }
+}
+
+TEST(HfConfig, ReadsOtherNamesOfTheHeadsOfKeysAndValues) {
+  for (const char* alias : {"\"num_kv_heads\"", "\"n_kv_heads\""}) {
+    const Read result = read(changed(sample("llama-3-8b"), "\"num_key_value_heads\"", alias));
+    ASSERT_TRUE(result.config.has_value()) << result.messages;
+    EXPECT_EQ(result.config->model.kv_heads, 8);
+    EXPECT_THAT(result.messages, testing::HasSubstr("read as 'num_key_value_heads' (8 heads)"));
+  }
+  EXPECT_THAT(read(changed(sample("llama-3-8b"), "\"num_key_value_heads\"",
+                           "\"num_kv_heads\": 4, \"num_key_value_heads\""))
+                  .messages,
+              testing::HasSubstr("num_kv_heads: 4, and num_key_value_heads says 8"));
+}
+
+// Granite has 0.1 inside attention. Behind the blocks there is as much traffic again, and none of it.
+TEST(HfConfig, DropoutInsideAttentionAloneIsNotThatBehindTheBlocks) {
+  const std::string attention = "\"attention_dropout\": 0.0";
+  const Read inside = read(changed(sample("llama-3-8b"), attention, "\"attention_dropout\": 0.1"));
+  ASSERT_TRUE(inside.config.has_value());
+  EXPECT_FALSE(inside.config->model.dropout);
+  EXPECT_THAT(
+      inside.messages,
+      testing::HasSubstr("warning: attention_dropout: dropout inside attention alone is not modelled"));
+  const Read behind = read(changed(sample("llama-3-8b"), attention, attention + ", \"resid_pdrop\": 0.1"));
+  EXPECT_TRUE(behind.config->model.dropout);
+  EXPECT_EQ(behind.messages, "");
+  const Read gpt2 = read(changed(sample("gpt2"), "\"resid_pdrop\": 0.1", "\"resid_pdrop\": 0.0"));
+  EXPECT_FALSE(gpt2.config->model.dropout);
+  EXPECT_THAT(gpt2.messages, testing::HasSubstr("warning: attn_pdrop: dropout inside attention alone"));
+}
+
+// What only the whole model shows is said in the words of the file.
+TEST(HfConfig, MistakesOfTheWholeModelNameTheKeysOfTheFile) {
+  EXPECT_THAT(
+      read(changed(sample("llama-3-8b"), "\"num_attention_heads\": 32", "\"num_attention_heads\": 30"))
+          .messages,
+      testing::HasSubstr("error: hidden_size: 4096 is not divisible by num_attention_heads = 30\n"
+                         "  hint: give head_dim, or change hidden_size or num_attention_heads\n"));
+  EXPECT_THAT(read(changed(sample("deepseek-r1"), "\"topk_group\": 4", "\"topk_group\": 9")).messages,
+              testing::HasSubstr("error: topk_group: 9 is more than n_group = 8\n  hint: use 1 to 8\n"));
+  EXPECT_THAT(read(changed(sample("gpt2"), "\"n_head\": 12", "\"n_head\": 11")).messages,
+              testing::HasSubstr("error: n_embd: 768 is not divisible by n_head = 11\n  hint: "));
 }
 
 TEST(HfConfig, WarnsOfAlteredKeysBesideTheParameterCount) {

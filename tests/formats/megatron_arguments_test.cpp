@@ -450,5 +450,19 @@ TEST(MegatronFlags, KnowEverySpellingAndWhatReplacedTheDead) {
     EXPECT_NE(find_megatron_flag(dead.now), nullptr) << dead.name;
 }
 
+// Of `${NAME:-"8"}` a shell takes the quotes off; within double quotes single ones are letters.
+TEST(MegatronScript, TakesADefaultOutOfItsQuotes) {
+  const auto value = [](const std::string& word) -> std::string {
+    Diagnostics said;
+    const auto argv = read_megatron_text("--a " + word, "job", {}, said);
+    const MegatronArgument* a = argv ? argv->find("a") : nullptr;
+    return a == nullptr || !a->unexpanded.empty() || a->values.empty() ? "unknown" : a->values.front();
+  };
+  for (const char* eight : {"${N:-\"8\"}", "${N:-'8'}", "${N-\"8\"}", "\"${N:-\"8\"}\"", "${N:=\"8\"}"})
+    EXPECT_EQ(value(eight), "8") << eight;
+  for (const char* unknown : {"${N:-\"$X\"}", "\"${N:-'8'}\"", "${N:-\"8\"\"9\"}", "${N:-\"8 9\"}"})
+    EXPECT_EQ(value(unknown), "unknown") << unknown;
+}
+
 }  // namespace
 }  // namespace stagecraft

@@ -1,6 +1,7 @@
 // Samples and small jobs of Megatron-LM as the tests import them.
 #pragma once
 
+#include <algorithm>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -49,6 +50,22 @@ inline std::string job(const std::string& more) {
          "--micro-batch-size 1 --global-batch-size 64 --vocab-size 1000 --bf16 --nnodes 2 --nproc-per-node "
          "8\n" +
          more;
+}
+
+// A dump with more arguments, which stand in place of those of the same names.
+inline std::string with_arguments(const std::string& dump, const std::string& more) {
+  std::vector<std::string> names;  // " bf16 "
+  std::istringstream lines(more);
+  for (std::string line; std::getline(lines, line);) names.push_back(line.substr(1, line.find(' ', 2)));
+  std::string text;
+  std::istringstream old(dump);
+  for (std::string line; std::getline(old, line);) {
+    if (line.find("- end of arguments -") != std::string::npos) text += more;
+    const bool replaced = std::ranges::any_of(
+        names, [&](const std::string& name) { return line.find(name) != std::string::npos; });
+    if (!replaced) text += line + "\n";
+  }
+  return text;
 }
 
 }  // namespace stagecraft::testing_megatron

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <string_view>
 
@@ -248,6 +249,123 @@ TEST(MegatronOptions, TheVocabularyIsTheTokenizers) {
   EXPECT_THAT(vocab(of_files).messages,
               Contains(HasSubstr("--vocab-size: a HuggingFaceTokenizer has the tokens of its files")));
   EXPECT_EQ(vocab(of_files, {.vocab = 2048}).at("model.vocab"), "2048");
+}
+
+// System: 8 layers. Megatron-LM turns the switch on where there are layers; a dump says both.
+TEST(MegatronOptions, LayersOnTheHostAreOffloadedWithoutTheSwitch) {
+  EXPECT_EQ(import_text(job("--cpu-offloading-num-layers 2")).at("offload.activations"), "0.25");
+  EXPECT_EQ(import_text(job("--cpu-offloading-num-layers 0")).at("offload"), "absent");
+  const std::string log = sample("made_args_dump_traps.log.txt");
+  EXPECT_EQ(import_text(with_arguments(log, "  cpu_offloading_num_layers ....... 0\n")).at("offload"),
+            "absent");
+  EXPECT_NE(
+      import_text(with_arguments(log, "  cpu_offloading_num_layers ....... 1\n")).at("offload.activations"),
+      "absent");
+}
+
+// FSDP2 has no switches for what it overlaps; Megatron-LM sets those of what its own FSDP shards.
+TEST(MegatronOptions, FsdpOverlapsByItself) {
+  const auto overlaps = [](const std::string& options) {
+    const Import import = import_text(job(options));
+    return import.at("overlap.gradients") + " " + import.at("overlap.parameters");
+  };
+  EXPECT_EQ(overlaps("--use-torch-fsdp2"), "true true");
+  for (const std::string fsdp : {"--use-custom-fsdp", "--use-megatron-fsdp"}) {
+    EXPECT_EQ(overlaps(fsdp + " --data-parallel-sharding-strategy optim"), "false false");
+    EXPECT_EQ(overlaps(fsdp + " --data-parallel-sharding-strategy optim_grads"), "true false");
+    EXPECT_EQ(overlaps(fsdp + " --data-parallel-sharding-strategy optim_grads_params"), "true true");
+  }
+  EXPECT_EQ(overlaps("--use-distributed-optimizer"), "false false");
+  EXPECT_THAT(to_yaml(*import_text(job("--use-torch-fsdp2")).fragment),
+              HasSubstr("gradients: true  # --use-torch-fsdp2, which overlaps\n"));
+}
+
+std::string on_one_line(std::string text) {
+  std::ranges::replace(text, '\n', ' ');
+  return text;
+}
+
+// BLOOM: 70 layers and both ends are 72 units, six on each of twelve ranks.
+TEST(MegatronOptions, TheEmbeddingMayBeALayerOfDeepSpeedsStages) {
+  const std::string bloom =
+      "--num-layers 70 --hidden-size 64 --num-attention-heads 4 --max-position-embeddings 32 --seq-length "
+      "32\n"
+      "--micro-batch-size 1 --global-batch-size 64 --vocab-size 1000 --bf16 --nnodes 12 --nproc-per-node 8\n"
+      "--deepspeed --pipeline-model-parallel-size 12 ";
+  const Import ends = import_text(bloom + "--pp-partition-method 'type:transformer|embedding'");
+  EXPECT_EQ(ends.at("parallelism.embedding_as_layer"), "true");
+  EXPECT_EQ(ends.at("parallelism.loss_as_layer"), "true");
+  // As BigScience's scripts hold it in a variable, for a shell that reads it again.
+  EXPECT_EQ(
+      import_text("ARGS=\"--pp-partition-method 'type:transformer|embedding'\"\npretrain_gpt.py $ARGS " +
+                  on_one_line(bloom))
+          .at("parallelism.loss_as_layer"),
+      "true");
+  for (const std::string even : {"", "--pp-partition-method type:transformer"})
+    EXPECT_THAT(
+        import_text(bloom + even).messages,
+        Contains(HasSubstr("error: --num-layers: 70 layers do not split evenly over 12 pipeline ranks")));
+  // A head of its own is called otherwise.
+  EXPECT_THAT(import_text(bloom + "--untie-embeddings-and-output-weights --pp-partition-method "
+                                  "'type:transformer|embedding'")
+                  .messages,
+              Contains(HasSubstr("70 layers and 1 end of pp_partition_method do not split evenly")));
+  EXPECT_THAT(import_text(bloom + "--pp-partition-method parameters").messages,
+              Contains(HasSubstr("error: --pp-partition-method: 'parameters' is not supported")));
+}
+
+// As Python's argparse has it.
+TEST(MegatronOptions, TheBeginningOfOneOptionIsThatOption) {
+  const Import grouped = import_text(job("--group-query-attention --num-query-group 2"));
+  EXPECT_EQ(grouped.at("model.kv_heads"), "2");
+  EXPECT_THAT(grouped.messages,
+              Contains(HasSubstr("warning: --num-query-group: is the beginning of one known "
+                                 "option, and read as --num-query-groups")));
+  EXPECT_EQ(import_text(job("--disable-bias")).at("model.biases"), "false");
+  EXPECT_THAT(import_text(job("--pp 2")).messages, Contains(HasSubstr("--pp: is not known here")));
+  // Two options begin so; srun's are not Megatron-LM's.
+  EXPECT_THAT(import_text(job("--hidden 64")).messages, Contains(HasSubstr("--hidden: is not known here")));
+  const Import launched = import_text("srun --partition gpu pretrain_gpt.py " + job(""));
+  EXPECT_THAT(launched.messages, Not(Contains(HasSubstr("--partition"))));
+}
+
+// The script's default, where it is named.
+TEST(MegatronOptions, PretrainGptHasTheTokenizerOfGpt2) {
+  const std::string options =
+      " --num-layers 8 --hidden-size 64 --num-attention-heads 4 --max-position-embeddings 32 --seq-length 32 "
+      "--micro-batch-size 1 --global-batch-size 64 --bf16 --nnodes 2 --nproc-per-node 8";
+  const Import named = import_text("torchrun pretrain_gpt.py" + options);
+  EXPECT_EQ(named.at("model.vocab"), "50304");  // 393 * 128
+  EXPECT_THAT(named.messages,
+              Contains(HasSubstr("no size of the vocabulary is given: GPT-2's 50257 tokens")));
+  EXPECT_EQ(import_text("torchrun other.py" + options).at("model.vocab"), "absent");
+  EXPECT_EQ(import_text("torchrun pretrain_gpt.py" + options, {.vocab = 1000}).at("model.vocab"), "1024");
+}
+
+TEST(MegatronOptions, SourcesAreWhereTheValueIsFrom) {
+  const std::string log = sample("made_args_dump_traps.log.txt");
+  const auto yaml = [&](const std::string& more) {
+    const Import import = import_text(with_arguments(log, more));
+    return import.fragment ? to_yaml(*import.fragment) : "refused";
+  };
+  EXPECT_THAT(yaml("  position_embedding_type ......... rope\n  use_rotary_position_embeddings .. False\n"),
+              HasSubstr("position: rope  # position_embedding_type\n"));
+  EXPECT_THAT(yaml("  data_parallel_size .............. 16\n"), HasSubstr("data: 4  # what 64 GPUs leave\n"));
+}
+
+// Every dump has them.
+TEST(MegatronOptions, SizesOfStateSpaceLayersSayNothingByDefault) {
+  const std::string log = sample("made_args_dump_traps.log.txt");
+  const auto messages = [&](const std::string& groups) {
+    return import_text(with_arguments(
+                           log,
+                           "  mamba_state_dim ................. 128\n  mamba_head_dim .................. 64\n"
+                           "  mamba_num_groups ................ " +
+                               groups + "\n"))
+        .messages;
+  };
+  EXPECT_THAT(messages("8"), Not(Contains(HasSubstr("mamba"))));
+  EXPECT_THAT(messages("4"), Contains(HasSubstr("error: mamba_num_groups: is not supported: state-space")));
 }
 
 TEST(MegatronOptions, ShardingByFsdpIsNoneUnlessItIsChosen) {

@@ -61,6 +61,42 @@ TEST(NvidiaSmi, AnUnknownDeviceIsSaid) {
                                               HasSubstr("did you mean 'H100-SXM5-80GB'?"))));
 }
 
+// 18 links of 50 GB/s: no rate is written of a device that nobody knows.
+TEST(NvidiaSmi, DevicesWithAProfileAreKnown) {
+  const std::string four = "GPU0 GPU1\nGPU0 X NV18\nGPU1 NV18 X\n";
+  for (const char* name : {"NVIDIA GB200", "GB200-186GB"}) {
+    const Import gb200 = import_of(four, {.device = name, .link = {}});
+    EXPECT_THAT(gb200.messages, IsEmpty());
+    EXPECT_EQ(gb200.at("cluster.node.nvlink"), "900 GB/s");
+    EXPECT_EQ(gb200.at("cluster.node.profile"), "gb200-186gb");
+    EXPECT_THAT(gb200.fragment->missing, Contains(testing::StartsWith("pcie: 225 GB/s ")));
+  }
+  for (const char* name : {"NVIDIA H100 80GB HBM2e", "H100-SXM5-96GB-HBM2e"})
+    EXPECT_EQ(import_of(four, {.device = name, .link = {}}).at("cluster.node.nvlink"), "450 GB/s") << name;
+  EXPECT_EQ(import_of(four, {.device = "H100-SXM5-96GB-HBM2e", .link = {}}).at("cluster.node.profile"),
+            "h100-hbm2e-96gb-500w");
+  EXPECT_THAT(import_of(four, {.device = "NVIDIA X1", .link = {}}).fragment->missing,
+              Contains(testing::StartsWith("nvlink: … ")));
+}
+
+// System: two GPUs with a NIC each behind their switches, and one of storage on the CPU.
+TEST(NvidiaSmi, NicsOfStorageAreNotTheGpus) {
+  const Import import = import_of(
+      "GPU0 GPU1 NIC0 NIC1 NIC2\nGPU0 X NV12 PXB NODE SYS\nGPU1 NV12 X SYS NODE PIX\nNIC0 PXB SYS X NODE "
+      "SYS\n"
+      "NIC1 NODE NODE NODE X SYS\nNIC2 SYS PIX SYS SYS X\n\nNIC Legend:\n\n  NIC1: mlx5_4\n");
+  EXPECT_THAT(import.messages, IsEmpty());
+  EXPECT_EQ(import.at("cluster.node.nics"), "2");
+  EXPECT_THAT(to_yaml(*import.fragment),
+              HasSubstr("nics: 2  # those that are PIX or PXB to a GPU; not NIC1 mlx5_4\n"));
+  // Where a GPU has none of its own nobody can tell.
+  const Import far = import_of(
+      "GPU0 GPU1 NIC0 NIC1 NIC2\nGPU0 X NV12 PHB PHB SYS\nGPU1 NV12 X SYS SYS PIX\nNIC0 PHB SYS X NODE SYS\n"
+      "NIC1 PHB SYS NODE X SYS\nNIC2 SYS PIX SYS SYS X\n");
+  EXPECT_EQ(far.at("cluster.node.nics"), "3");
+  EXPECT_THAT(far.messages, ElementsAre(HasSubstr("warning: all 3 NICs are counted for 2 GPUs")));
+}
+
 // Three pairs of 6 links are the 18 that a GPU has: no switch; 3 pairs of 12 are more, so there is one.
 TEST(NvidiaSmi, MoreLinksThanGpuHasMeanSwitch) {
   const std::string head = "\tGPU0\tGPU1\tGPU2\tGPU3\n";
@@ -92,7 +128,8 @@ TEST(NvidiaSmi, NothingIsConcludedWhereEveryNicIsFar) {
 
 TEST(NvidiaSmi, UnlikePairsAreLeftToTheUser) {
   const Import import = import_of("GPU0 GPU1 GPU2\nGPU0 X NV4 SYS\nGPU1 NV4 X SYS\nGPU2 SYS SYS X\n");
-  EXPECT_THAT(import.messages, ElementsAre(HasSubstr("do not join every GPU")));
+  EXPECT_THAT(import.messages,
+              ElementsAre(AllOf(HasSubstr("do not join every GPU"), HasSubstr("nvlink_pairs"))));
   EXPECT_EQ(import.at("cluster.node.nvlink"), "absent");
   // The example is of the device: 18 links of 50 GB/s; open where nobody names one.
   const auto example = [](const std::string& device) {

@@ -66,6 +66,11 @@ void check_run(const NcclRun& run, const std::string& file, Diagnostics& diagnos
     missing.where.file = file;
     diagnostics.add(std::move(missing));
   }
+  if (!run.kind) return;
+  if (auto unused = curve_without_effect(run)) {
+    unused->where.file = file;
+    diagnostics.add(std::move(*unused));
+  }
 }
 
 int import_nccl_tests(const std::vector<std::string>& words, const Arguments& arguments, Session& session) {

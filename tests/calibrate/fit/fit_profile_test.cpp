@@ -262,6 +262,27 @@ TEST(FitProfile, SmallProductsAreRowsThatAProfileHolds) {
   EXPECT_EQ(efficiency_of(8), 1e-6);
 }
 
+// System: batched products at half the peak of the base's tile model.
+// Expectations: three shapes, one of them twice, leave the base's share, and the report says so; four set it.
+TEST(FitProfile, AFewBatchedProductsLeaveTheBasesShare) {
+  const HardwareProfile base = a100();
+  std::vector<Sample> samples = gemm_samples(base);
+  const auto add = [&](std::int64_t batch) {
+    Sample& sample = samples.emplace_back(made_sample("gemm", "gemm"));
+    sample.shape = {{"m", 2048}, {"n", 2048}, {"k", 128}, {"batch", batch}};
+    sample.tags = {{"layout", "TN"}, {"dtype", "bf16"}, {"load", "burst"}, {"cache", "cold"}};
+    sample.median_s = sample.min_s = 2.0 * 2048 * 2048 * 128 * static_cast<double>(batch) / 156e12;
+  };
+  for (const std::int64_t batch : {8, 16, 32, 32}) add(batch);
+  const FittedProfile few = fitted(samples, base);
+  EXPECT_EQ(few.profile.gemm.batched_efficiency.value, base.gemm.batched_efficiency.value);
+  const auto told = std::ranges::find(few.families, "gemm, batched", &FamilyFit::family);
+  ASSERT_NE(told, few.families.end());
+  EXPECT_EQ(told->outcome, "3 of 4 shapes that are needed: the base's share stays");
+  add(64);
+  EXPECT_EQ(fitted(samples, base).profile.gemm.batched_efficiency.provenance, Provenance::kMeasured);
+}
+
 // Beside 16 and 24 multiprocessors that add: 1.2 and 1.3 times; neither fewer of them nor copies count.
 TEST(FitProfile, ProductsBesideACollectivesMultiprocessorsAreTheOverlapSlowdown) {
   const HardwareProfile base = a100();

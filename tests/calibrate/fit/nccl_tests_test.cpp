@@ -208,6 +208,43 @@ TEST(NcclTests, OfFewSizesTheTimesAreKept) {
               Not(HasSubstr("collective_points:")));  // as of every fit
 }
 
+// System: a ring of 16 ranks on 2 nodes whose bus reaches 100 GB/s; the same time of an all-to-all.
+// Expectations: the ring leaves a node with the bytes of the bus, 100 GB/s. In an all-to-all 8 ranks send 8 of
+// 16 parts each, and the bus counts 15 of 16 parts once: 8 * 8 / 15 times as much leaves a node.
+TEST(NcclTests, ACurveOverNodesIsNoPriceAndSaysWhatTheFabricReaches) {
+  NcclRun run = made_run(2, {});
+  run.ranks = 16;
+  for (double bytes = 1024; bytes <= 1 << 30; bytes *= 4)
+    run.rows.push_back({.bytes = bytes, .seconds = 30e-6 + bytes * 1.875 / 1e11});
+  const std::optional<Diagnostic> warning = curve_without_effect(run);
+  ASSERT_TRUE(warning.has_value());
+  EXPECT_EQ(warning->severity, Severity::kWarning);
+  EXPECT_EQ(warning->message,
+            "no price uses a curve over several nodes: between nodes the fabric counts, by nic_bandwidth, "
+            "collective_efficiency and step_latency of cluster.fabric");
+  EXPECT_EQ(warning->hint,
+            "its plateau says cluster.fabric.collective_efficiency = 100 GB/s / (nics x nic_bandwidth of a "
+            "node)");
+  EXPECT_THAT(to_fragment(run, "over"), HasSubstr("# no price uses a curve over several nodes"));
+  run.kind = CollectiveKind::kAllToAll;
+  EXPECT_THAT(
+      curve_without_effect(run)->hint,
+      HasSubstr("collective_efficiency = 213 GB/s / (nics x"));  // its bus is half the ring's: 50 GB/s
+  run.kind = CollectiveKind::kSendReceive;
+  EXPECT_THAT(curve_without_effect(run)->hint,
+              HasSubstr("point_to_point_efficiency = 53.3 GB/s / nic_bandwidth"));
+  EXPECT_FALSE(curve_without_effect(made_run(1, run.rows)).has_value());
+}
+
+TEST(NcclTests, OfFewSizesOverNodesTheFabricIsNamedToo) {
+  EXPECT_THAT(
+      to_fragment(made_run(2, {{.bytes = 1 << 20, .seconds = 40e-6}, {.bytes = 1 << 30, .seconds = 10e-3}}),
+                  "two"),
+      HasSubstr("collective_efficiency = 188 GB/s / (nics"));
+  EXPECT_THAT(curve_without_effect(made_run(2, {{.bytes = 1 << 10, .seconds = 40e-6}}))->hint,
+              HasSubstr("measure up to 1 GiB"));
+}
+
 // One time of 10 ms is no launch.
 TEST(NcclTests, OneSizeSaysNothingOfLaunches) {
   const std::vector<Diagnostic> missing =
