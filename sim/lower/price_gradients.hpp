@@ -47,8 +47,8 @@ class GradientPricing {
   // Prices the end of the iteration on a pipeline rank, and its start under ZeRO 1 and 2.
   [[nodiscard]] RankPrice price_rank(int rank) const;
   // Fraction of NCCL's channels that traffic between the shards uses: all of them within a node, those of its
-  // NICs between nodes. Compute loses at most this fraction to the traffic. The first pipeline rank speaks for
-  // the others.
+  // NICs between nodes. Compute loses at most this fraction to the traffic. The first pipeline rank speaks
+  // for the others.
   [[nodiscard]] double channel_share() const;
   // Fills in the traffic of the units of a stage. Clears the units where no ranks share weights.
   void price_units(HeldStage held, StagePrice& price) const;

@@ -179,10 +179,10 @@ TEST(FusedPair, ShortensDualPipeByWhatItHides) {
   prices.ranks.resize(4);
   prices.edges.resize(8);
   for (int stage = 0; stage < 8; ++stage)
-    prices.stages.push_back({.forward = pass(Category::kForward, 100, 0, 50),
-                             .recompute = {},
-                             .input_gradient = pass(Category::kBackward, 100, 0, 50),
-                             .weight_gradient = pass(Category::kBackward, 100, 0, 0)});
+    prices.stages.push_back({{.forward = pass(Category::kForward, 100, 0, 50),
+                              .recompute = {},
+                              .input_gradient = pass(Category::kBackward, 100, 0, 50),
+                              .weight_gradient = pass(Category::kBackward, 100, 0, 0)}});
   const auto makespan = [&](const std::vector<FusedPairRule>& pairs) {
     return run(lower(schedule, prices, {.pairs = pairs})).makespan;
   };
