@@ -47,14 +47,6 @@ TimeSource Lowering::source_of(const RankPass& pass) const {
           .number = static_cast<std::uint32_t>(pass.place)};
 }
 
-double Lowering::computes_in(const RankPass& pass) const {
-  const PassPrice price = price_of(pass);
-  if (price.total() == Duration::zero()) return 0;
-  const Duration kernels =
-      price.of(Category::kForward) + price.of(Category::kBackward) + price.of(Category::kRecompute);
-  return to_seconds(kernels) / to_seconds(price.total());
-}
-
 std::vector<TaskPart> Lowering::parts_of(const RankPass& pass) const {
   const PassPrice price = price_of(pass);
   return pass.lasts ? parts_in_pair(price, *pass.lasts, options_.pairs[pass.place]) : price.parts();

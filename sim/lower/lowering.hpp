@@ -186,16 +186,11 @@ class Lowering {
   // Segment `index` of a pass that is cut where the cumulative times `ends` of its units say.
   Steps segment_of(const RankPass& pass, std::span<const Duration> ends, std::size_t index);
   std::optional<Handle> add_gather(int rank, RankTasks& tasks, const SegmentKind& kind);
-  // Share of the pass in which its own kernels run: neither its exposed collectives nor its waits for the host
-  // are slowed by traffic beside it.
-  double computes_in(const RankPass& pass) const;
   // Share of the compute device that overlapped traffic takes while it lasts: of units; of buckets.
   double unit_load(const RankPass& pass) const {
-    return computes_in(pass) * std::min(1.0, stage_price(pass).beside.slowdown - 1);
+    return std::min(1.0, stage_price(pass).beside.slowdown - 1);
   }
-  double bucket_load(const RankPass& pass) const {
-    return 1 - 1 / (1 + computes_in(pass) * (stage_price(pass).beside.slowdown - 1));
-  }
+  double bucket_load(const RankPass& pass) const { return 1 - 1 / stage_price(pass).beside.slowdown; }
   void add_reduction(int rank, RankTasks& tasks, const SegmentKind& kind, Handle segment);
   Handle aligned(const RankTasks& tasks, int rank, std::size_t chunk, Handle ready) const;
   void flush_reductions(int rank, RankTasks& tasks, std::size_t keep);
