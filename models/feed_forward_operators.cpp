@@ -1,5 +1,6 @@
 #include "models/feed_forward_operators.hpp"
 
+#include "models/norm_operators.hpp"
 #include "models/partition.hpp"
 
 namespace stagecraft {
