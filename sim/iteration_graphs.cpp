@@ -11,8 +11,9 @@ namespace {
 // Upper limit of all kept graphs together, at about 24 bytes a step.
 constexpr std::size_t kMostSteps = 2'000'000;
 
-// With loads, the slowdown of a pass depends on when it and the traffic run.
+// With loads, the slowdown of a pass depends on when it and the traffic run; with flows it takes events.
 Duration makespan_of(const Program& program) {
+  if (!program.flows.empty()) return run(program).makespan;
   if (program.loads.empty()) return longest_path(program).makespan;
   std::optional<GraphSweep> sweep = GraphSweep::of(program);
   return sweep ? sweep->makespan(GraphSweep::times_of(program)) : run(program).makespan;

@@ -141,7 +141,10 @@ LoweredJob lower_job(const Scenario& scenario, Prepared prepared, const Cluster*
 
 // The links of `part`, with the background load on them.
 SharedNetwork network_on(const Cluster& part, const Cluster& whole, const Scenario& scenario) {
-  return {.cluster = part, .background = background_load(whole, scenario.network.background)};
+  SharedNetwork network{.background = background_load(whole, scenario.network.background)};
+  for (std::uint32_t i = 0; i < part.link_count(); ++i)
+    network.links.push_back({.name = part.link_name(EdgeId(i)), .capacity = part.link(EdgeId(i)).capacity});
+  return network;
 }
 
 FabricJob lower_other(const OtherJob& job, const Cluster& whole, const Scenario& host) {

@@ -27,7 +27,7 @@ FlowPlan::FlowPlan(const SharedNetwork& network, const PatternTable& patterns, s
 }
 
 FlowPlan::Route FlowPlan::make_route(const RouteKey& key) const {
-  IdVector<EdgeId, double> sum(network_.cluster.link_count());
+  IdVector<EdgeId, double> sum(network_.links.size());
   std::vector<EdgeId> used;
   for (const auto& [pattern, share] : key)
     for (const LinkLoad& load : patterns_[pattern].loads) {
@@ -37,7 +37,7 @@ FlowPlan::Route FlowPlan::make_route(const RouteKey& key) const {
   std::sort(used.begin(), used.end());
   Route route;
   for (const EdgeId link : used) {
-    const double share = sum[link] / network_.cluster.link(link).capacity.count();
+    const double share = sum[link] / network_.links[link].capacity.count();
     if (share <= route.busiest) continue;
     route.busiest = share;
     route.unit = std::min(1.0, sum[link]);
@@ -67,11 +67,11 @@ std::optional<FlowKind> FlowPlan::kind(const Traffic& traffic, Duration transfer
 }
 
 void FlowPlan::finish(ProgramBuilder& builder) const {
-  for (std::uint32_t i = 0; i < network_.cluster.link_count(); ++i) {
+  for (std::uint32_t i = 0; i < network_.links.size(); ++i) {
     const EdgeId link(i);
-    Bandwidth capacity = network_.cluster.link(link).capacity;
+    Bandwidth capacity = network_.links[link].capacity;
     if (!network_.background.empty()) capacity -= network_.background[link];
-    builder.add_link({.name = network_.cluster.link_name(link), .capacity = capacity});
+    builder.add_link({.name = network_.links[link].name, .capacity = capacity});
   }
   add_changes(builder);
   const int all = std::accumulate(weights_.begin(), weights_.end(), 0);
@@ -94,7 +94,7 @@ void FlowPlan::finish(ProgramBuilder& builder) const {
 
 void FlowPlan::add_changes(ProgramBuilder& builder) const {
   for (const LinkShareChange& change : network_.changes) {
-    Bandwidth capacity = change.share * network_.cluster.link(change.link).capacity;
+    Bandwidth capacity = change.share * network_.links[change.link].capacity;
     if (!network_.background.empty()) capacity -= network_.background[change.link];
     builder.add_link_change({.time = change.time, .link = LinkId(change.link.value()), .capacity = capacity});
   }

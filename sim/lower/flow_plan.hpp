@@ -1,4 +1,4 @@
-// The flows of a program on the shared links of a cluster. Routes are collected while tasks are added, and
+// The flows of a program on shared links: those of a cluster, or in closed form the NICs of each rank. Routes are collected while tasks are added, and
 // finish() hands them to the program.
 //
 //   unit flow   what one member of a group, or one GPU of a message, sends; of a group that it takes several
@@ -19,14 +19,13 @@
 #include "sim/lower/fault_plan.hpp"
 #include "sim/lower/traffic.hpp"
 #include "sim/program/program.hpp"
-#include "topology/cluster.hpp"
 #include "topology/collective_flows.hpp"
 
 namespace stagecraft {
 
-// The links of a cluster, the background load of each, and the times at which a link changes its capacity.
+// The links that traffic shares, the background load of each, and the times at which a link changes its capacity.
 struct SharedNetwork {
-  const Cluster& cluster;
+  IdVector<EdgeId, SharedLink> links{};
   IdVector<EdgeId, Bandwidth> background{};  // empty: nothing
   std::vector<LinkShareChange> changes{};    // ascending by time
 };
@@ -50,7 +49,7 @@ class FlowPlan {
                                              std::int64_t launches = 1);
   void add(Handle task, const FlowKind& kind, int copy) { flows_.push_back({task, kind, copy}); }
 
-  // Adds all links of the cluster, in order of EdgeId, and the routes and flows.
+  // Adds all links, in order of EdgeId, and the routes and flows.
   void finish(ProgramBuilder& builder) const;
 
  private:

@@ -7,6 +7,7 @@
 
 #include "base/check.hpp"
 #include "sim/lower/lowering.hpp"
+#include "sim/lower/own_nics.hpp"
 #include "sim/lower/task_names.hpp"
 #include "sim/schedule/unrolled.hpp"
 
@@ -34,9 +35,11 @@ Lowering::Lowering(const Schedule& schedule, const IterationPrices& prices, cons
   for (auto& steps : message_steps_) steps.resize(prices.edges.size());
   SC_CHECK(options.weights.empty() || options.weights.size() == static_cast<std::size_t>(options.replicas),
            "every copy has a weight");
-  if (options.network != nullptr) {
+  if (options.network == nullptr && prices.patterns.size() > 0) own_nics_ = own_nics_of(schedule.shape.ranks);
+  if (options.network != nullptr || !own_nics_.links.empty()) {
     const std::vector<int> alike(static_cast<std::size_t>(options.replicas), 1);
-    flows_.emplace(*options.network, prices.patterns, options.weights.empty() ? alike : options.weights);
+    flows_.emplace(options.network != nullptr ? *options.network : own_nics_, prices.patterns,
+                   options.weights.empty() ? alike : options.weights);
   }
   has_memory_ = std::any_of(prices.stages.begin(), prices.stages.end(),
                             [](const StagePrice& stage) { return stage.memory != PassMemory{}; });
@@ -230,7 +233,7 @@ Lowering::Handle Lowering::add_message(RankTasks& tasks, const RankPass& pass, H
   const std::size_t edge = forward ? pass.place : pass.place - 1;
   const int copy = static_cast<int>(pass.place) / places_.stages();
   constexpr int kNic = -1;
-  const int way = prices_.edges[edge].between_nodes && !flows_
+  const int way = prices_.edges[edge].between_nodes && options_.network == nullptr
                       ? kNic
                       : places_.rank_of(action.stage + (forward ? 1 : -1), copy);
   const auto before = tasks.sent.find(way);

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/lower/flow_plan.hpp"
 #include "sim/lower/lower.hpp"
 #include "sim/lower/task_names.hpp"
 #include "sim/lower/time_sources.hpp"
@@ -235,7 +236,8 @@ class Lowering {
   const StagePlaces places_;
   PriceTrace* trace_ = nullptr;
   ProgramBuilder builder_;
-  std::optional<FlowPlan> flows_;  // engaged on shared links
+  SharedNetwork own_nics_;         // in closed form
+  std::optional<FlowPlan> flows_;  // engaged on shared links, and where traffic meets at a rank's own NICs
   std::vector<RankTasks> ranks_;   // [replica * p + rank]
   std::vector<int> copy_of_;       // by resource
   ResourceId joints_;

@@ -7,6 +7,7 @@
 #include "models/compute_cost.hpp"
 #include "sim/lower/host_time.hpp"
 #include "sim/lower/network_patterns.hpp"
+#include "sim/lower/own_nics.hpp"
 
 namespace stagecraft {
 namespace {
@@ -113,20 +114,34 @@ class PassPricing {
       } else {
         add_traffic(op, {groups_.member, groups_.of(op.group), group_of(op.group)}, op.bytes, cost);
       }
-      Exchanges& exchanges = exchanges_of(op);
-      exchanges.time += cost.time * op.kernels;
-      exchanges.transfer += cost.transfer * op.kernels;
-      exchanges.launches += op.kernels;
+      note_exchange(op, cost, cost.transfer);
+    }
+    if (network_.own_nics != nullptr && groups_.of(op.group).nodes > 1) {
+      const Duration transfer =
+          op.nodes ? node_exchange(network_, groups_, op).over_rails.transfer : cost.transfer;
+      add_to_own_nics(network_, pipeline_rank(), transfer * op.kernels, exchanges_of(op).traffic);
+      note_exchange(op, cost, transfer);
     }
     return {.time = cost.time * op.kernels, .provenance = cost.provenance};
   }
 
+  void note_exchange(const Op& op, const CollectiveCost& cost, Duration transfer) {
+    Exchanges& exchanges = exchanges_of(op);
+    exchanges.time += cost.time * op.kernels;
+    exchanges.transfer += transfer * op.kernels;
+    exchanges.launches += op.kernels;
+  }
+
   void add_traffic(const Op& op, const PlacedGroup& group, Bytes size, const CollectiveCost& cost) {
     if (cost.transfer == Duration::zero()) return;
-    const int rank = network_.plan.mesh.coordinate(groups_.member, Axis::kPipeline);
     const double sent = bus_factor(op.collective, group.placement.ranks) * static_cast<double>(size.count());
-    exchanges_of(op).traffic.add(collective_pattern(network_, rank, group.group, op.collective, cost),
-                                 sent * static_cast<double>(op.kernels));
+    exchanges_of(op).traffic.add(
+        collective_pattern(network_, pipeline_rank(), group.group, op.collective, cost),
+        sent * static_cast<double>(op.kernels));
+  }
+
+  [[nodiscard]] int pipeline_rank() const {
+    return network_.plan.mesh.coordinate(groups_.member, Axis::kPipeline);
   }
 
   [[nodiscard]] Exchanges& exchanges_of(const Op& op) {

@@ -5,6 +5,7 @@
 #include "base/check.hpp"
 #include "models/memory.hpp"
 #include "sim/lower/messages.hpp"
+#include "sim/lower/own_nics.hpp"
 #include "sim/lower/pass_memory.hpp"
 #include "sim/lower/price_gradients.hpp"
 #include "sim/lower/price_layers.hpp"
@@ -131,7 +132,8 @@ IterationPrices price_transformer(const TransformerSpec& model, const HardwarePr
   IterationPrices prices{.second_embedding = second_embedding(model, request.plan)};
   PlacementMemo own;
   PlacementMemo& memo = request.memo != nullptr && !request.shared_links ? *request.memo : own;
-  const Network network = network_of(cluster, profile, request, memo, &prices.patterns);
+  Network network = network_of(cluster, profile, request, memo, &prices.patterns);
+  if (meets_at_nics(network, request)) network.own_nics = &prices.patterns;
   StagePricing stages(model, network, request);
   const GradientPricing gradients(model, network, request);
   StageMemories memory(model, request.shard, pass_habits(request.training.recompute, request.offload));

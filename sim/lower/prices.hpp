@@ -194,9 +194,10 @@ struct IterationPrices {
   std::vector<RankPrice> ranks{};    // pipeline ranks
   // The stage that `tied_embedding` joins to the first; absent: there is no second word embedding.
   std::optional<int> second_embedding = {};
-  PassPrice host{};         // once an iteration
-  OffloadPrice offload{};   // its stalls and steps are in the passes and the optimizer already
-  PatternTable patterns{};  // patterns of all traffic above; empty where the network is closed-form
+  PassPrice host{};        // once an iteration
+  OffloadPrice offload{};  // its stalls and steps are in the passes and the optimizer already
+  // Patterns of all traffic above. In closed form there are none, or those of each rank's own NICs.
+  PatternTable patterns{};
 };
 
 struct PlacementMemo;
