@@ -133,7 +133,8 @@ bool StagePricing::same_links(const LayerGroups& a, const LayerGroups& b) const 
   const auto rank = [&](const LayerGroups& groups) {
     return network_.plan.mesh.coordinate(groups.member, Axis::kPipeline);
   };
-  return network_.patterns == nullptr || rank(a) == rank(b);
+  const bool shares = network_.patterns != nullptr || network_.own_nics != nullptr;
+  return !shares || rank(a) == rank(b);
 }
 
 StagePrice StagePricing::sum_of(const PiecePrices& pieces, const StageContent& content) const {
