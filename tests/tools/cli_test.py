@@ -1201,6 +1201,8 @@ class Answers(Case):
                               for text in warnings], [said for said in [stagecraft(*command).stderr] if said])
             ran = self.results(stagecraft("run", *command[1:], "--json"))[0]
             self.assertEqual(bool(warnings), message in ran["warnings"])
+        message = "cluster.node.device: is V100, and profile a100-sxm4-80gb is of NVIDIA A100-SXM4-80GB"
+        self.assertIn(message, self.results(stagecraft("run", FLAGSHIP, "--set", "cluster.node.device=V100", "--json"))[0]["warnings"])
 
     def test_an_assertion_that_holds_is_silent(self):
         ran = stagecraft("run", PIPELINE, "--set", 'assert={iteration_time: "== 33 ms", bubble_over_ideal: "< 0.376"}')
