@@ -81,23 +81,29 @@ class SweepCommand {
     const Interrupt interrupt;
     const std::span<const std::size_t> todo = std::span(points_).subspan(finished_);
     ProgressLine progress(session_.err, session_.err_is_terminal, todo.size());
-    engine({.sweep = sweep_,
-            .data = session_.data,
-            .cache = cache_,
-            .warnings = warnings_,
-            .points = todo,
-            .accept =
-                [&](std::size_t, const std::string& row) {
-                  return write(row) && show(row) && Interrupt::signal() == 0;
-                },
-            .tick =
-                [&] {
-                  if (!arguments_.has("quiet")) progress.update(outputs_->rows() - finished_);
-                  return Interrupt::signal() == 0;
-                }});
-    progress.finish();
-    print_warnings(warnings_.sorted(), arguments_, session_);
-    return conclude();
+    const auto end = [&] {
+      progress.finish();
+      print_warnings(warnings_.sorted(), arguments_, session_);
+      return conclude();
+    };
+    const auto goes_on = [&] {
+      if (Interrupt::signal() == 0) return true;
+      if (session_.leave) session_.leave(end());  // points that still run hold nothing up
+      return false;
+    };
+    engine(
+        {.sweep = sweep_,
+         .data = session_.data,
+         .cache = cache_,
+         .warnings = warnings_,
+         .points = todo,
+         .accept = [&](std::size_t, const std::string& row) { return write(row) && show(row) && goes_on(); },
+         .tick =
+             [&] {
+               if (!arguments_.has("quiet")) progress.update(outputs_->rows() - finished_);
+               return goes_on();
+             }});
+    return end();
   }
 
  private:
