@@ -19,6 +19,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -1159,6 +1160,18 @@ class Answers(Case):
         self.assertEqual(128 + signal.SIGINT, job.wait(LIMIT_S))
         self.assertTrue(all(line == first for line in lines), "an answer was cut off")
         self.assertEqual(f"stopped: {len(lines)} of 500 scenarios are done\n", said)
+
+    def test_an_interrupt_does_not_wait_for_scenarios_that_run(self):
+        long = ["scenarios/goodput/varuna.yaml"] * 2
+        job = subprocess.Popen([PROGRAM, "goodput", *long, "--json", "--jobs", "2", "--set", "failures.repeats=1000000"],
+                               cwd=SOURCE, text=True, env=os.environ | {"STAGECRAFT_DATA": str(SOURCE)},
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        time.sleep(1)
+        job.send_signal(signal.SIGINT)
+        began = time.monotonic()
+        out, said = job.communicate(timeout=LIMIT_S)
+        self.assertLess(time.monotonic() - began, 5)
+        self.assertEqual((128 + signal.SIGINT, "", "stopped: 0 of 2 scenarios are done\n"), (job.returncode, out, said))
 
     def test_a_missed_assertion_is_exit_1_and_says_both_figures(self):
         text = STAGES + 'assert: {iteration_time: "< 1 ms", bubble_fraction: "<= 0.9"}\n'
