@@ -1965,6 +1965,14 @@ columns: [id, model, gpus, tensor, iteration_time_s, recompute, memory_gib]
 
 
 class BadFiles(Case):
+    def test_a_wrong_search_section_is_refused_by_every_command(self):
+        text = STAGES + "search: {fixx: [schedule], gpus: 256...4096}\n"
+        for command in ("check", "run", "search"):
+            ran = stagecraft(command, self.write("a.yaml", text), cwd=self.folder)
+            self.assert_refused(ran)
+            self.assertIn("error: search.fixx: is not a known key\n  hint: did you mean 'fix'?\n", ran.stderr)
+            self.assertIn("error: search.gpus: is no list of GPU counts", ran.stderr)
+
     """What is no text at all is refused with a message that names it, and never crashes, hangs or eats the memory."""
 
     def assert_file_refused(self, name, reason):

@@ -14,6 +14,7 @@
 #include "base/text_file.hpp"
 #include "sim/scenario/library.hpp"
 #include "sim/scenario/scenario_tree.hpp"
+#include "sim/search/check_section.hpp"
 #include "tools/command_line/ordered_answers.hpp"
 
 namespace stagecraft {
@@ -64,7 +65,9 @@ std::optional<Scenario> load(const Question& question, const Arguments& argument
   if (!tree) return std::nullopt;
   apply_overrides(*tree, arguments.all("set"), library, diagnostics);
   tree->needs_profile = question.options.needs_profile;
-  return read_scenario(*tree, library, diagnostics);
+  auto scenario = read_scenario(*tree, library, diagnostics);
+  check_search_section(*tree, library, diagnostics);
+  return scenario;
 }
 
 // Says them now, so that the answer does not say them again.

@@ -27,7 +27,6 @@ namespace stagecraft {
 namespace {
 
 constexpr const char* kExample = "stagecraft search scenarios/llama3-8b-64xA100.yaml";
-constexpr const char* kSpaceFile = "scenarios/search/space.yaml";
 constexpr int kMostListed = 1'000'000;
 
 // Paths of a scenario that the search varies.
@@ -120,7 +119,7 @@ class FileSearch {
     }
     folder_ = tree->folder;
     profile_file_ = profile_file_of(tree->root);
-    auto space = load_search_space(session_.data.root / kSpaceFile, section ? &*section : nullptr, words_,
+    auto space = load_search_space(session_.data.root / kDefaultSpace, section ? &*section : nullptr, words_,
                                    diagnostics);
     if (space) keep_to_stages(*tree, library_, *space, diagnostics);
     if (!space) return kWrongInput;
