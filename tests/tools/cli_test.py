@@ -1234,6 +1234,13 @@ class Answers(Case):
                 self.assertEqual(DONE, stagecraft(command, FLAGSHIP, "--require-fit").returncode)
 
     # What is advised is the first of the what-ifs: alone it does, or the hint says what it leaves and where to look on.
+    def test_a_fit_that_nobody_can_check_is_said(self):
+        for command in ("run", "memory"):
+            ran = stagecraft(command, PIPELINE, "--require-fit")
+            self.assertEqual(DONE, ran.returncode)
+            self.assertIn("note: --require-fit checked nothing: no capacity is given", ran.stderr)
+            self.assertNotIn("checked nothing", stagecraft(command, FLAGSHIP, "--require-fit").stderr)
+
     def test_advice_that_would_do_is_the_fastest_that_fits(self):
         for command in ("run", "memory"):
             too_much = [command, FLAGSHIP, "--require-fit", "--set", "training.micro_batch_size=4"]

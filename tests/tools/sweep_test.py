@@ -514,6 +514,7 @@ class Forms(Case):
                     "--table").stdout.splitlines()
         self.assertEqual(table[0].split(), ["global_batch_size", "schedule", "iteration", "bubble", "memory"])
         self.assertEqual(table[1].split()[:4], ["32", "zb-h1", "99.0", "ms"])
+        self.assertTrue(table[1].endswith("MiB"), "a verdict without a capacity: " + table[1])
         self.assertTrue(table[-1].startswith("schedule-constraint: 3 points, first: "), table[-1])
 
     def test_where_no_point_can_be_the_table_has_those_that_run(self):
