@@ -48,8 +48,8 @@ void check_sequence(const TransformerSpec& model, const PlanRequest& request, co
   if (!report.knows({"training.sequence_length", "parallelism.context", "parallelism.context_exchange"}))
     return;
   if (length % pieces != 0) {
-    const auto near = nearest_legal(spec.context, length,
-                                    [&](std::int64_t c) { return length % context_pieces(spec, c) == 0; });
+    const auto near =
+        nearest_legal(spec.context, length, [&](std::int64_t c) { return context_divides(request, c); });
     report.error("parallelism.context", "not-divisible",
                  pieces == spec.context
                      ? fmt::format("{} does not divide training.sequence_length = {}", spec.context, length)
@@ -183,6 +183,10 @@ void check_activations(const TransformerSpec& model, const TrainingSpec& trainin
                     "{:.0e} are counted",
                     all, kMostOfAll),
         "check training.global_batch_size and training.sequence_length");
+}
+
+bool context_divides(const PlanRequest& request, std::int64_t context) {
+  return request.training.sequence_length % context_pieces(request.parallelism, context) == 0;
 }
 
 void check_context(const TransformerSpec& model, const PlanRequest& request, const Reporter& report) {

@@ -137,7 +137,7 @@ TEST(Resolve, SaysBothNumbersWhenGpusDoNotAddUp) {
   c.parallelism = {.tensor = 4, .pipeline = 4};
   EXPECT_EQ(
       message_of(c),
-      "case.yaml: error: parallelism.tensor: tensor 4 × pipeline 4 = 16 is more than the cluster's 8 GPUs\n"
+      "case.yaml: error: parallelism.pipeline: tensor 4 × pipeline 4 = 16 is more than the cluster's 8 GPUs\n"
       "  hint: pipeline 2 would do; or change the cluster");
 }
 
