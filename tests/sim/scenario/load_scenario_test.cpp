@@ -826,6 +826,19 @@ TEST(Scenario, SaysWhichLatenciesNobodyReads) {
   EXPECT_THAT(paths("closed-form", "4"), testing::ElementsAre("cluster.links"));
 }
 
+// A fabric's name brings its latency along.
+TEST(Scenario, IsSilentOfLatenciesThatNobodyWrote) {
+  const auto said = [](const std::vector<std::string>& overrides) {
+    const Result result = read(kSmallest, overrides);
+    std::vector<std::string> paths;
+    for (const Diagnostic& warning : result.scenario.value().warnings)
+      if (warning.code == "no-effect") paths.push_back(warning.path);
+    return paths;
+  };
+  EXPECT_THAT(said({"cluster.fabric=ndr-fat-tree"}), ElementsAre());
+  EXPECT_THAT(said({"cluster.fabric.switch_latency=9 us"}), ElementsAre("cluster.fabric.switch_latency"));
+}
+
 TEST(Scenario, ReadsBackEveryShapeOfAMachineFromItsYaml) {
   const std::string mesh =
       "{device: A100-SXM4-80GB, gpus: 4, nics: 2, nic_bandwidth: 1 GB/s, pcie: 2 GB/s, nvlink: 3 GB/s,"
