@@ -168,8 +168,8 @@ void check_activations(const TransformerSpec& model, const TrainingSpec& trainin
   if (bytes > kMostBytes)
     report.error(
         "training.sequence_length", "quantity-too-large",
-        fmt::format("a micro-batch of {:g} tokens would have about {:.0e} bytes of activations, and {:.0e} "
-                    "are counted",
+        fmt::format("a micro-batch of {:g} tokens would have about {:.3g} bytes of activations, and at most "
+                    "{:g} are counted",
                     tokens, bytes, kMostBytes),
         "check training.sequence_length and training.micro_batch_size");
   if (!data || bytes > kMostBytes || !report.knows({"training.global_batch_size"})) return;
@@ -178,9 +178,9 @@ void check_activations(const TransformerSpec& model, const TrainingSpec& trainin
   const double all = bytes * samples / static_cast<double>(training.micro_batch_size);
   if (all > kMostOfAll)
     report.error(
-        "training.global_batch_size", "quantity-too-large",
-        fmt::format("all micro-batches of a replica would have about {:.0e} bytes of activations, and "
-                    "{:.0e} are counted",
+        length > samples ? "training.sequence_length" : "training.global_batch_size", "quantity-too-large",
+        fmt::format("all micro-batches of a replica would have about {:.3g} bytes of activations, and at "
+                    "most {:g} are counted",
                     all, kMostOfAll),
         "check training.global_batch_size and training.sequence_length");
 }

@@ -260,6 +260,15 @@ TEST(RenderText, SaysWhomAnIdleRankWaitsFor) {
   EXPECT_NE(text.find("F0 waits for parameter gather of"), std::string::npos) << text;
 }
 
+TEST(RenderText, CountsTheIdleRanksThatItDoesNotList) {
+  Report report = made_by_hand();
+  report.faults = {
+      .faults = {"node 1 dies"}, .without = 2s, .stall = 1s, .ranks = std::vector<StalledRank>(9)};
+  EXPECT_NE(render_text(report, false).find("and 1 more rank (--verbose)\n"), std::string::npos);
+  report.faults->ranks.emplace_back();
+  EXPECT_NE(render_text(report, false).find("and 2 more ranks (--verbose)\n"), std::string::npos);
+}
+
 TEST(RenderMemory, DrawsABarPerStageWithAsManyCellsAsItsShareOfTheCapacity) {
   const std::string text = render_memory_text(made_by_hand());
   // 40 cells for 16 GiB: 2.5 a GiB, ends rounded: 1, 3, 6, 10 GiB are 3, 8, 15, 25 cells.
