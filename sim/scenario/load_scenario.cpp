@@ -62,7 +62,6 @@ class Reader {
   [[nodiscard]] std::vector<Diagnostic> mistakes() const;
   void read_profile();
   void read_software();
-  [[nodiscard]] std::vector<std::string> keys_elsewhere();
   void choose_attention_kernel();
   void choose_attention_kernel(HardwareProfile& profile);
   void keep_warnings();
@@ -232,7 +231,7 @@ void Reader::read_profile() {
       mixed ? std::nullopt
             : find_profile(*root_, scenario_.cluster ? &*scenario_.cluster : nullptr, required, places_);
   if (mixed) scenario_.group_profiles = load_group_profiles(*root_, *scenario_.cluster, places_);
-  root_->finish(keys_elsewhere());
+  root_->finish();
   const HardwareProfile* profile = file ? places_.library.profile(*file, diagnostics_) : nullptr;
   if (mixed && !scenario_.group_profiles.empty()) profile = &scenario_.group_profiles.front();
   if (profile != nullptr) scenario_.profile = *profile;
@@ -249,15 +248,6 @@ void Reader::read_software() {
     apply_software(options, places_, scenario_);
   else
     check_software(options, places_, scenario_.options);
-}
-
-// Suggestions for a key in the wrong place, such as `tensor` for parallelism.tensor; no items of lists.
-// Surveys get none, since they call this reader themselves.
-std::vector<std::string> Reader::keys_elsewhere() {
-  if (diagnostics_.survey() != nullptr || !root_->has_unasked()) return {};
-  std::vector<std::string> paths = known_keys(tree_, places_.library);
-  std::erase_if(paths, [](const std::string& path) { return path.find_first_of("[<") != std::string::npos; });
-  return paths;
 }
 
 void Reader::choose_attention_kernel() {
@@ -351,7 +341,13 @@ std::optional<Scenario> read_scenario(const ScenarioTree& tree, Library& library
                        .hint = "stagecraft sweep FILE runs it; its `base` is a scenario"});
     return std::nullopt;
   }
-  return Reader(tree, library, diagnostics).read();
+  Diagnostics own;
+  own.survey_keys(diagnostics.survey());
+  std::optional<Scenario> scenario = Reader(tree, library, own).read();
+  std::vector<Diagnostic> said = own.items();
+  if (diagnostics.survey() == nullptr) point_elsewhere(said, tree, library);
+  for (Diagnostic& diagnostic : said) diagnostics.add(std::move(diagnostic));
+  return scenario;
 }
 
 std::optional<Scenario> load_scenario(const fs::path& file, std::span<const std::string> overrides,
