@@ -1114,6 +1114,13 @@ class Answers(Case):
                 self.assertEqual(code, ran.returncode)
                 schemas = {good: "stagecraft.result/1", missed: "stagecraft.result/1", bad: "stagecraft.error/1"}
                 self.assertEqual([schemas[file] for file in files], [r["schema"] for r in self.results(ran)])
+                self.assertEqual(list(files), [r["scenario"] for r in self.results(ran)])
+
+    def test_an_error_of_an_option_says_which_scenario_it_is_of(self):
+        one, two = self.write("one.yaml", STAGES), self.write("two.yaml", STAGES)
+        for command in ("run", "check", "search"):
+            ran = stagecraft(command, one, two, "--set", "training.nope=1", "--json", cwd=self.folder)
+            self.assertEqual([one, two], [document["scenario"] for document in self.results(ran)])
 
     def assert_answered_one_by_one(self, command, files, codes):
         """On any number of threads: what each file alone gives, one behind the other, and the worst of their codes.

@@ -99,10 +99,11 @@ class FileSearch {
     try {
       const int code = search(diagnostics);
       if (diagnostics.has_errors() || !arguments_.has("quiet"))
-        print_diagnostics(diagnostics.sorted(), arguments_, session_, code == kWrongInput ? refused : "");
+        print_diagnostics(diagnostics.sorted(), arguments_, session_, code == kWrongInput ? refused : "",
+                          file_);
       return diagnostics.has_errors() ? kWrongInput : code;
     } catch (const ScenarioError& error) {
-      print_diagnostics(error.diagnostics(), arguments_, session_, refused);
+      print_diagnostics(error.diagnostics(), arguments_, session_, refused, file_);
       return kWrongInput;
     }
   }
