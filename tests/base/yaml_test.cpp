@@ -222,6 +222,7 @@ TEST_F(YamlFile, ThatIsMissingSuggestsItsNeighbour) {
   const Diagnostic mistake = mistake_of(folder_ / "gpt3-175.yaml");
   EXPECT_EQ(mistake.code, "no-such-file");
   EXPECT_EQ(mistake.hint, "did you mean '" + there.string() + "'?");
+  EXPECT_EQ(mistake_of(folder_ / "gpt3-175b").hint, "did you mean '" + there.string() + "'?");
   EXPECT_EQ(mistake_of(folder_ / "sub" / "a.yaml").hint,
             "the folder '" + (folder_ / "sub").string() + "' does not exist");
 }

@@ -1559,6 +1559,14 @@ class Answers(Case):
         self.assert_refused(near)
         self.assertIn("gpt3-175b-1024xA10: error: no such file, nor an installed scenario\n"
                       "  hint: did you mean 'gpt3-175b-1024xA100'?", near.stderr)
+        self.write("base.yaml", STAGES)
+        for word, hint in (("gpt3-175b", "did you mean 'gpt3-175b-1024xA100' or 'gpt3-175b-1024xA100-1f1b' or "
+                            "'gpt3-175b-1024xA100-1f1b-recompute'? 'gpt3-175b' is a model: a scenario names it as `model`"),
+                           ("llama-3-8b", "'llama-3-8b' is a model: a scenario names it as `model`"),
+                           ("dgx-h100", "'dgx-h100' is a node: a scenario names it as `cluster.node`"),
+                           ("base", "did you mean 'base.yaml'?")):
+            self.assertIn(f"\n  hint: {hint}\n", stagecraft("run", word, cwd=self.folder).stderr)
+        self.assertIn("hint: installed: llama3-70b-128xH100", stagecraft("run", "llama3", cwd=self.folder).stderr)
         rows = stagecraft("compare", "sc21-1.7b-32xA100", "sc21-7.5b-128xA100", cwd=self.folder).stdout.splitlines()
         self.assertEqual(["sc21-1.7b-32xA100", "sc21-7.5b-128xA100"], [row.split()[0] for row in rows[1:3]])
         self.write("gpt-1.5b", STAGES)
