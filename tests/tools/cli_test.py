@@ -2111,7 +2111,8 @@ class Output(Case):
                 link.symlink_to(device)
                 ran = self.page(link.name)
                 self.assertEqual((code, device), (ran.returncode, os.readlink(link)))
-                self.assertEqual(code == WRONG_INPUT, f"{link.name}: error: cannot be written\n" in ran.stderr)
+                self.assertEqual(code == WRONG_INPUT, f"{link.name}: error: cannot be written: No space left on device\n"
+                                 "  hint: make room, or write to another disk\n" in ran.stderr)
                 kept = stagecraft("run", str(SOURCE / PIPELINE), "--html", link.name, cwd=self.folder)
                 self.assertIn("exists and is left as it is\n  hint: --force writes to it\n", kept.stderr)
 
@@ -2120,18 +2121,26 @@ class Output(Case):
         self.write("there.yaml.0.et", "precious")
         for command, option in (("run", "--html"), ("run", "--chakra"), ("search", "--write-best"), ("compare", "--html"),
                                 ("goodput", "--html"), ("validate", "--html")):
-            for name, why in (("there.yaml", "exists and is left as it is"), ("nosuch/new.yaml", "cannot be written")):
+            for name, why in (("there.yaml", "exists and is left as it is"), ("nosuch/new.yaml", "cannot be written: No such file or directory")):
                 with self.subTest(f"{command} {option} {name}"):
                     ran = stagecraft(command, "nosuch-scenario.yaml", option, name, cwd=self.folder)
                     self.assert_refused(ran)
                     first = name + ".0.et" if option == "--chakra" else name
-                    self.assertIn(f"{first}: error: {why}\n", ran.stderr)
+                    self.assertTrue(ran.stderr.startswith(f"{first}: error: {why}\n"), ran.stderr)
                     self.assertNotIn("nosuch-scenario", ran.stderr)
         ran = stagecraft("run", "nosuch-scenario.yaml", "--html", "there.yaml", "--trace", "nosuch/new.json", "--json", cwd=self.folder)
         self.assertEqual((WRONG_INPUT, ""), (ran.returncode, ran.stderr))
         self.assertEqual(["cannot-write", "exists"], [error["code"] for error in json.loads(ran.stdout)["errors"]])
         for name in ("there.yaml", "there.yaml.0.et"):
             self.assertEqual("precious", (self.folder / name).read_text(encoding="utf-8"))
+
+    @unittest.skipIf(os.geteuid() == 0, "root may write everywhere")
+    def test_a_folder_of_others_is_said_to_be_one(self):
+        (self.folder / "theirs").mkdir(mode=0o555)
+        ran = self.page("theirs/page.html")
+        self.assert_refused(ran)
+        self.assertIn("theirs/page.html: error: cannot be written: Permission denied\n"
+                      "  hint: this folder is not yours to write to: name a file in another\n", ran.stderr)
 
     def test_a_page_has_the_hash_of_its_document(self):
         for order in ("1f1b", "gpipe"):  # the contents of a file of one name
