@@ -161,6 +161,10 @@ std::vector<std::string> keys_meant(const YamlEntry& wrong, const YamlNode& map,
 // A way out for who wrote `wrong` in a mapping of the keys `known`: what the field calls one of them, or the nearest.
 std::string key_hint(const YamlEntry& entry, const YamlNode& map, std::span<const std::string> known) {
   const std::string& wrong = entry.key;
+  const std::size_t colon = std::min(wrong.find(':'), wrong.size());
+  if (colon < wrong.size() && std::ranges::find(known, wrong.substr(0, colon)) != known.end())
+    return fmt::format("a space is missing behind the colon: {}: {}", wrong.substr(0, colon),
+                       wrong.substr(colon + 1));
   const UsualName usual = key_called(wrong).value_or(UsualName{wrong, wrong});
   if (!usual.way.empty()) return std::string(usual.way);
   const std::string meant(usual.key);

@@ -308,6 +308,10 @@ TEST(Override, SaysWhatIsWrongWithIt) {
             "empty text");
   EXPECT_EQ(after("a: 1", "a=\"x", {}),
             "--set a=\"x: error: a: the text ends inside a quoted value\n  hint: close the quote");
+  EXPECT_EQ(after("a: 1", "a={b: 4", {}),
+            "--set a={b: 4: error: a: this '{' is never closed\n  hint: add the '}'");
+  EXPECT_EQ(after("a: 1", "a=[b, c", {}),
+            "--set a=[b, c: error: a: this '[' is never closed\n  hint: add the ']'");
 }
 
 TEST(Override, LeavesTheTreeAloneWhenItCannotBeRead) {
