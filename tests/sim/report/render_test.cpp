@@ -243,6 +243,21 @@ TEST(RenderText, ExplainsOnlyTheFiguresThatItHas) {
   EXPECT_NE(text.find("formulas         bubble over ideal = "), std::string::npos) << text;
 }
 
+// What a rank without a pipeline is idle, it waits for traffic.
+TEST(RenderText, HasNoBubbleWithoutAPipeline) {
+  Report report = made_by_hand();
+  report.memory.stages.resize(1);
+  const std::string text = render_text(report, true);
+  EXPECT_NE(text.find("\nidle             20.0 % over ideal, 25.0 % of rank time, waiting for traffic\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("idle over ideal = "), std::string::npos) << text;
+  EXPECT_EQ(text.find("bubble over ideal"), std::string::npos) << text;
+  report.bubble.over_ideal = report.bubble.fraction = 0;
+  EXPECT_NE(render_text(report, false).find("\nidle             0.0 % over ideal, 0.0 % of rank time\n"),
+            std::string::npos);
+}
+
 // A collective that has lost a member holds up the passes behind it on all ranks.
 TEST(RenderText, SaysWhomAnIdleRankWaitsFor) {
   Report report = made_by_hand();
