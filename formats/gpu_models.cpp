@@ -74,7 +74,7 @@ const GpuModel* gpu_model_by_name(std::string_view device) {
 namespace {
 
 // "NVIDIA H100 80GB HBM3": h100, 80gb, hbm3, and sxm5 of the model's other name.
-std::vector<std::string> words_of(std::string_view device) {
+std::vector<std::string> words_in(std::string_view device) {
   std::string name = without_maker(device);
   if (const GpuModel* model = gpu_model_by_name(device))
     name = lower_case(fmt::format("{}-{}", model->device, model->product));
@@ -91,7 +91,7 @@ bool is_same_gpu(std::string_view a, std::string_view b) {
   const GpuModel* second = gpu_model_by_name(b);
   if (first != nullptr && second != nullptr)
     return first == second || (!first->profile.empty() && first->profile == second->profile);
-  std::vector<std::string> shorter = words_of(a), longer = words_of(b);
+  std::vector<std::string> shorter = words_in(a), longer = words_in(b);
   if (shorter.size() > longer.size()) std::swap(shorter, longer);
   return std::ranges::all_of(
       shorter, [&](const std::string& word) { return std::ranges::find(longer, word) != longer.end(); });

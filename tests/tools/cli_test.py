@@ -1543,7 +1543,7 @@ class Answers(Case):
             refused = stagecraft(*command, "-", text_in=text)
             self.assertIn("<stdin>:", refused.stderr, command)
             in_json = stagecraft(*command, "-", "--json", text_in=text).stdout
-            self.assertTrue("<stdin>" in in_json and '"-"' not in in_json, in_json)
+            self.assertTrue("<stdin>" in in_json and '"file":"-"' not in in_json, in_json)
 
     def test_an_installed_scenario_goes_by_its_name_unless_a_file_has_it(self):
         named = stagecraft("check", "gpt3-175b-1024xA100", cwd=self.folder)
