@@ -120,11 +120,13 @@ const Diagnostic* first_error(const std::vector<Diagnostic>& diagnostics) {
   return error == diagnostics.end() ? nullptr : &*error;
 }
 
-std::string render_json(const std::vector<Diagnostic>& diagnostics) {
+std::string render_json(const std::vector<Diagnostic>& diagnostics, std::string_view scenario) {
   std::vector<Diagnostic> causes_first = diagnostics;
   std::ranges::stable_sort(causes_first, {}, &Diagnostic::severity);
   JsonWriter json;
-  json.begin_object().field("schema", "stagecraft.error/1").key("errors").begin_array();
+  json.begin_object().field("schema", "stagecraft.error/1");
+  if (!scenario.empty()) json.field("scenario", scenario);
+  json.key("errors").begin_array();
   for (const Diagnostic& item : causes_first) {
     json.begin_object()
         .field("code", item.code)

@@ -112,7 +112,9 @@ class ScenarioError : public std::runtime_error {
 // nullptr without errors.
 [[nodiscard]] const Diagnostic* first_error(const std::vector<Diagnostic>& diagnostics);
 
-// The document `stagecraft.error/1`: JSON on one line, without newline.
-[[nodiscard]] std::string render_json(const std::vector<Diagnostic>& diagnostics);
+// The document `stagecraft.error/1`: JSON on one line, without newline. `scenario` is the one of several that is
+// refused, as it was named; empty where there is one question only.
+[[nodiscard]] std::string render_json(const std::vector<Diagnostic>& diagnostics,
+                                      std::string_view scenario = {});
 
 }  // namespace stagecraft

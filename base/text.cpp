@@ -171,6 +171,20 @@ std::string in_quotes(std::string_view text) {
   return fmt::format("'{}{}'", text.substr(0, end), end < text.size() ? "…" : "");
 }
 
+std::string shell_quoted(std::string_view word) {
+  constexpr std::string_view kPlain =
+      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=,+@%";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string_view::npos) return std::string(word);
+  std::string quoted = "'";
+  for (const char c : word) {
+    if (c == '\'')
+      quoted += "'\\''";
+    else
+      quoted += c;
+  }
+  return quoted + "'";
+}
+
 namespace {
 
 // Of a valid character with this many bytes.

@@ -34,6 +34,9 @@ namespace stagecraft {
 // 'text' in single quotes, cut after 60 characters: what a user wrote, repeated in a message.
 [[nodiscard]] std::string in_quotes(std::string_view text);
 
+// As a word of a shell's command line: in single quotes where it has characters that a shell reads.
+[[nodiscard]] std::string shell_quoted(std::string_view word);
+
 // Control characters as \n or \x1b, marks of direction as \u202e: keys and values of the user may hold line
 // breaks, escape sequences and text in another order, and none may reach a terminal.
 [[nodiscard]] std::string printable(std::string_view text);

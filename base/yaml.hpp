@@ -82,6 +82,10 @@ namespace detail {
 // mapping"); whether the key exists is for the reader of the tree to say.
 void apply_override(YamlNode& root, const std::string& assignment, Diagnostics& diagnostics);
 
+// "did you mean 'training.recompute'?": the paths that end in what the field calls `key`, in any case. Empty where
+// there are none, or too many to help.
+[[nodiscard]] std::string places_of_key(std::string_view key, std::span<const std::string> paths);
+
 // What a number must satisfy. `fallback` absent = the key is required.
 template <class T>
 struct Limits {
@@ -137,9 +141,7 @@ class YamlMap {
   std::vector<Duration> durations(std::string_view key);
   std::vector<Bytes> byte_sizes(std::string_view key);
 
-  // Reports every key that nobody asked for. Of one that ends a path of `elsewhere` the hint names that.
-  void finish() { finish({}); }
-  void finish(std::span<const std::string> elsewhere);
+  void finish();                           // reports every key that nobody asked for
   [[nodiscard]] bool has_unasked() const;  // keys that finish() would report
 
   // Tells a survey what a key may hold that the caller reads from get() by hand.

@@ -38,8 +38,11 @@ Diagnostic no_such_file(const fs::path& file) {
   const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
   std::error_code error;
   std::string hint;
+  const fs::path with_ending = file.string() + ".yaml";
   if (!fs::is_directory(folder, error)) {
     hint = fmt::format("the folder '{}' does not exist", folder.string());
+  } else if (fs::is_regular_file(with_ending, error)) {
+    hint = fmt::format("did you mean '{}'?", with_ending.string());
   } else if (const auto nearest = nearest_name(file.filename().string(), names_in(folder))) {
     hint = fmt::format("did you mean '{}'?", (file.parent_path() / *nearest).string());
   } else {

@@ -145,23 +145,37 @@ bool ends_in(std::string_view path, std::string_view key) {
   return end.size() == key.size() && edit_distance(end, key) == 0;
 }
 
-// A way out for who wrote `wrong` in a mapping of the keys `known`: what the field calls one of them, or a key of
-// another place, or the nearest.
-std::string key_hint(const std::string& wrong, std::span<const std::string> known,
-                     std::span<const std::string> elsewhere) {
+// The keys that `wrong` may have been meant as: all, but for those that its file gives beside it. Of these a slip
+// of one letter may still be a leftover.
+std::vector<std::string> keys_meant(const YamlEntry& wrong, const YamlNode& map,
+                                    std::span<const std::string> known) {
+  std::vector<std::string> keys;
+  for (const std::string& key : known) {
+    const YamlNode* given = map.find(key);
+    if (given == nullptr || given->where.file != wrong.where.file || edit_distance(wrong.key, key) <= 1)
+      keys.push_back(key);
+  }
+  return keys;
+}
+
+// A way out for who wrote `wrong` in a mapping of the keys `known`: what the field calls one of them, or the nearest.
+std::string key_hint(const YamlEntry& entry, const YamlNode& map, std::span<const std::string> known) {
+  const std::string& wrong = entry.key;
+  const std::size_t colon = std::min(wrong.find(':'), wrong.size());
+  if (colon < wrong.size() && std::ranges::find(known, wrong.substr(0, colon)) != known.end())
+    return fmt::format("a space is missing behind the colon: {}: {}", wrong.substr(0, colon),
+                       wrong.substr(colon + 1));
   const UsualName usual = key_called(wrong).value_or(UsualName{wrong, wrong});
   if (!usual.way.empty()) return std::string(usual.way);
   const std::string meant(usual.key);
   if (meant != wrong && std::ranges::find(known, meant) != known.end())
     return fmt::format("did you mean {}?", in_quotes(meant));
-  std::vector<std::string> paths;
-  for (const std::string& path : elsewhere)
-    if (ends_in(path, meant)) paths.push_back(in_quotes(path));
-  if (!paths.empty() && paths.size() <= kMaxPlaces)
-    return fmt::format("did you mean {}?", join(paths, " or "));
-  const std::string nearest = suggest(wrong, known, kMaxKeysListed);
-  if (usual.section.empty() || nearest.starts_with("did you mean")) return nearest;
-  return fmt::format("did you mean {}?", in_quotes(joined_path(usual.section, meant)));
+  const std::string nearest = suggest(wrong, keys_meant(entry, map, known), 0);
+  if (!nearest.empty()) return nearest;
+  if (!usual.section.empty())
+    return fmt::format("did you mean {}?", in_quotes(joined_path(usual.section, meant)));
+  if (known.empty() || known.size() > kMaxKeysListed) return {};
+  return (known.size() == 1 ? "only " : "one of ") + join(known, ", ");
 }
 
 // A fallback, as a user would write it.
@@ -399,6 +413,17 @@ std::vector<Bytes> YamlMap::byte_sizes(std::string_view key) {
   return read_list<Bytes>(key, {}, read_bytes);
 }
 
+std::string places_of_key(std::string_view key, std::span<const std::string> paths) {
+  const std::optional<UsualName> usual = key_called(key);
+  const std::string_view meant = usual ? usual->key : key;
+  std::vector<std::string> places;
+  for (const std::string& path : paths)
+    if (ends_in(path, meant))
+      places.push_back(in_quotes(path) + (path.find('.') == std::string::npos ? " at the top level" : ""));
+  if (places.empty() || places.size() > kMaxPlaces) return {};
+  return fmt::format("did you mean {}?", join(places, " or "));
+}
+
 bool YamlMap::is_known(std::string_view key) const {
   return std::ranges::find(known_, key) != known_.end();
 }
@@ -408,7 +433,7 @@ bool YamlMap::has_unasked() const {
          !std::ranges::all_of(node_->entries, [&](const YamlEntry& entry) { return is_known(entry.key); });
 }
 
-void YamlMap::finish(std::span<const std::string> elsewhere) {
+void YamlMap::finish() {
   if (node_ == nullptr) return;
   for (const std::string& key : known_)
     if (survey_ != nullptr && node_->find(key) == nullptr) survey_->absent(path_, key);
@@ -420,7 +445,7 @@ void YamlMap::finish(std::span<const std::string> elsewhere) {
                          .where = entry.where,
                          .path = path_of(entry.key),
                          .message = "is not a known key",
-                         .hint = key_hint(entry.key, known_, elsewhere)});
+                         .hint = key_hint(entry, *node_, known_)});
   }
   if (unknown <= kMaxUnknownKeys) return;
   diagnostics_->error({.code = "unknown-key",

@@ -63,6 +63,18 @@ std::string_view line_of(std::string_view text, int line) {
   return text.substr(0, text.find('\n'));
 }
 
+// Of "nodes:4" where the colon stands; npos of any other line.
+std::size_t colon_without_space(std::string_view line) {
+  const std::size_t colon = line.find(':');
+  const std::string_view key = line.substr(0, std::min(colon, line.size()));
+  const bool word = !key.empty() &&
+                    key.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789_") == std::string_view::npos;
+  const std::string_view rest = word && colon != std::string_view::npos ? line.substr(colon + 1) : "";
+  return rest.empty() || std::string_view(" \t\r/").find(rest.front()) != std::string_view::npos
+             ? std::string_view::npos
+             : colon;
+}
+
 // Where the first tab of the indentation stands; npos where there is none, or nothing behind it.
 std::size_t tab_in_indentation(std::string_view line) {
   const auto content = line.find_first_not_of(" \t");
@@ -150,11 +162,13 @@ class TreeBuilder : public YAML::EventHandler {
                 const std::string& value) override;
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                        YAML::EmitterStyle::value style) override {
+    require_closed(mark, style);
     open(node(YamlNode::Kind::kSequence, mark), tag, anchor, style);
   }
   void OnSequenceEnd() override { close(); }
   void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                   YAML::EmitterStyle::value style) override {
+    require_closed(mark, style);
     open(node(YamlNode::Kind::kMap, mark), tag, anchor, style);
   }
   void OnMapEnd() override { close(); }
@@ -191,8 +205,10 @@ class TreeBuilder : public YAML::EventHandler {
   [[nodiscard]] std::string path() const;
 
   void report(Diagnostic diagnostic);
+  [[nodiscard]] std::optional<Diagnostic> missing_space(const SourceLocation& stopped) const;
   [[noreturn]] void stop(Diagnostic diagnostic);
   void check_tag(const SourceLocation& where, const std::string& tag);
+  void require_closed(const YAML::Mark& mark, YAML::EmitterStyle::value style);
   void require_value_place(const SourceLocation& where);
   void spend(const Weight& weight, const SourceLocation& where);
   void take_key(const SourceLocation& where, const std::string& key);
@@ -316,6 +332,22 @@ void TreeBuilder::take_key(const SourceLocation& where, const std::string& key) 
           .notes = {{.where = first->second, .message = "first given here"}}});
 }
 
+// Where a text ends inside the bracket that it begins with, yaml-cpp takes what is in it for a key.
+void TreeBuilder::require_closed(const YAML::Mark& mark, YAML::EmitterStyle::value style) {
+  if (!expects_key() || style != YAML::EmitterStyle::Flow) return;
+  const std::string_view rest = text_.substr(std::min(static_cast<std::size_t>(mark.pos), text_.size()));
+  int open = 0;
+  for (const char c : rest) {
+    if (c == '{' || c == '[') ++open;
+    if ((c == '}' || c == ']') && --open == 0) return;
+  }
+  const bool map = rest.starts_with('{');
+  stop({.code = "yaml-syntax",
+        .where = place(mark),
+        .message = map ? "this '{' is never closed" : "this '[' is never closed",
+        .hint = map ? "add the '}'" : "add the ']'"});
+}
+
 void TreeBuilder::OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) {
   require_value_place(place(mark));
   YamlNode null = node(YamlNode::Kind::kNull, mark);
@@ -425,6 +457,23 @@ void TreeBuilder::place_value(YamlNode value, const Weight& weight) {
   parent.pending.reset();
 }
 
+// `nodes:4` is one word, and the key behind it has no place: the mistake is the line before, or one further up
+// that is blank.
+std::optional<Diagnostic> TreeBuilder::missing_space(const SourceLocation& stopped) const {
+  for (int number = stopped.line - 1; number > 0; --number) {
+    const std::string_view line = line_of(text_, number);
+    const std::size_t begin = std::min(line.find_first_not_of(" \t\r"), line.size());
+    if (begin == line.size()) continue;
+    const std::size_t colon = colon_without_space(line.substr(begin));
+    if (colon == std::string_view::npos) return std::nullopt;
+    return Diagnostic{.code = "yaml-syntax",
+                      .where = {.file = name_, .line = number, .column = static_cast<int>(begin + colon) + 1},
+                      .message = "a space is missing behind this ':'",
+                      .hint = "write `key: value`"};
+  }
+  return std::nullopt;
+}
+
 void TreeBuilder::report_syntax(const YAML::Exception& error) {
   SourceLocation where = place(error.mark);
   ++mistakes_;
@@ -436,6 +485,8 @@ void TreeBuilder::report_syntax(const YAML::Exception& error) {
                         .hint = "YAML indents with spaces only"});
     return;
   }
+  if (error.msg.starts_with(YAML::ErrorMsg::MAP_VALUE))
+    if (auto missing = missing_space(where)) return diagnostics_.error(*std::move(missing));
   const auto help = std::ranges::find_if(
       kSyntaxHelp, [&](const SyntaxHelp& candidate) { return error.msg.starts_with(candidate.theirs); });
   const bool known = help != kSyntaxHelp.end();

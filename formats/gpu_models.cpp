@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 #include <vector>
 
 #include "base/text.hpp"
@@ -82,6 +83,32 @@ const GpuModel* gpu_model_by_name(std::string_view device) {
     return lower_case(m.device) == wanted || (!m.product.empty() && lower_case(m.product) == wanted);
   });
   return found == kModels.end() ? nullptr : found;
+}
+
+namespace {
+
+// "NVIDIA H100 80GB HBM3": h100, 80gb, hbm3, and sxm5 of the model's other name.
+std::vector<std::string> words_in(std::string_view device) {
+  std::string name = without_maker(device);
+  if (const GpuModel* model = gpu_model_by_name(device))
+    name = lower_case(fmt::format("{}-{}", model->device, model->product));
+  std::vector<std::string> words;
+  for (const std::string_view word : split(name, '-'))
+    if (!word.empty()) words.emplace_back(word);
+  return words;
+}
+
+}  // namespace
+
+bool is_same_gpu(std::string_view a, std::string_view b) {
+  const GpuModel* first = gpu_model_by_name(a);
+  const GpuModel* second = gpu_model_by_name(b);
+  if (first != nullptr && second != nullptr)
+    return first == second || (!first->profile.empty() && first->profile == second->profile);
+  std::vector<std::string> shorter = words_in(a), longer = words_in(b);
+  if (shorter.size() > longer.size()) std::swap(shorter, longer);
+  return std::ranges::all_of(
+      shorter, [&](const std::string& word) { return std::ranges::find(longer, word) != longer.end(); });
 }
 
 std::string near_gpu_models(std::string_view device) {

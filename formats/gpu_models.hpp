@@ -25,6 +25,9 @@ struct GpuModel {
 [[nodiscard]] const GpuModel* gpu_model_by_pci(std::string_view device_id);
 // By the name of the presets or of nvidia-smi ("NVIDIA H100 80GB HBM3"), in any case, with blanks or dashes.
 [[nodiscard]] const GpuModel* gpu_model_by_name(std::string_view device);
+// Does one profile serve both names? Of two known models by that; else every word of the shorter name is one of
+// the longer: "NVIDIA GB200" is the GB200-186GB.
+[[nodiscard]] bool is_same_gpu(std::string_view a, std::string_view b);
 // "did you mean 'H100-SXM5-80GB'?", or empty where no name is near.
 [[nodiscard]] std::string near_gpu_models(std::string_view device);
 

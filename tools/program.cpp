@@ -122,7 +122,8 @@ void report(const std::vector<Diagnostic>& diagnostics, const std::vector<std::s
     std::cout << render_json(diagnostics) << '\n';
     return;
   }
-  for (const Diagnostic& diagnostic : diagnostics) std::cerr << "stagecraft: " << render(diagnostic) << '\n';
+  for (const Diagnostic& diagnostic : diagnostics)
+    std::cerr << (diagnostic.where.file.empty() ? "stagecraft: " : "") << render(diagnostic) << '\n';
 }
 
 // Reports a bug of ours as such, whatever the command.

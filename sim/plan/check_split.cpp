@@ -48,8 +48,8 @@ void check_sequence(const TransformerSpec& model, const PlanRequest& request, co
   if (!report.knows({"training.sequence_length", "parallelism.context", "parallelism.context_exchange"}))
     return;
   if (length % pieces != 0) {
-    const auto near = nearest_legal(spec.context, length,
-                                    [&](std::int64_t c) { return length % context_pieces(spec, c) == 0; });
+    const auto near =
+        nearest_legal(spec.context, length, [&](std::int64_t c) { return context_divides(request, c); });
     report.error("parallelism.context", "not-divisible",
                  pieces == spec.context
                      ? fmt::format("{} does not divide training.sequence_length = {}", spec.context, length)
@@ -168,8 +168,8 @@ void check_activations(const TransformerSpec& model, const TrainingSpec& trainin
   if (bytes > kMostBytes)
     report.error(
         "training.sequence_length", "quantity-too-large",
-        fmt::format("a micro-batch of {:g} tokens would have about {:.0e} bytes of activations, and {:.0e} "
-                    "are counted",
+        fmt::format("a micro-batch of {:g} tokens would have about {:.3g} bytes of activations, and at most "
+                    "{:g} are counted",
                     tokens, bytes, kMostBytes),
         "check training.sequence_length and training.micro_batch_size");
   if (!data || bytes > kMostBytes || !report.knows({"training.global_batch_size"})) return;
@@ -178,11 +178,15 @@ void check_activations(const TransformerSpec& model, const TrainingSpec& trainin
   const double all = bytes * samples / static_cast<double>(training.micro_batch_size);
   if (all > kMostOfAll)
     report.error(
-        "training.global_batch_size", "quantity-too-large",
-        fmt::format("all micro-batches of a replica would have about {:.0e} bytes of activations, and "
-                    "{:.0e} are counted",
+        length > samples ? "training.sequence_length" : "training.global_batch_size", "quantity-too-large",
+        fmt::format("all micro-batches of a replica would have about {:.3g} bytes of activations, and at "
+                    "most {:g} are counted",
                     all, kMostOfAll),
         "check training.global_batch_size and training.sequence_length");
+}
+
+bool context_divides(const PlanRequest& request, std::int64_t context) {
+  return request.training.sequence_length % context_pieces(request.parallelism, context) == 0;
 }
 
 void check_context(const TransformerSpec& model, const PlanRequest& request, const Reporter& report) {

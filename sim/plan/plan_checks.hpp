@@ -49,6 +49,8 @@ void check_tensor(const TransformerSpec& model, const ParallelSpec& spec, std::i
 // Would heads and widths divide over so many tensor ranks?
 [[nodiscard]] bool tensor_divides(const TransformerSpec& model, std::int64_t tensor);
 void check_context(const TransformerSpec& model, const PlanRequest& request, const Reporter& report);
+// Would the sequence divide over so many context ranks?
+[[nodiscard]] bool context_divides(const PlanRequest& request, std::int64_t context);
 // Activations are counted in 64 bits. `data` is absent where the replicas are not known.
 void check_activations(const TransformerSpec& model, const TrainingSpec& training,
                        std::optional<std::int64_t> data, const Reporter& report);

@@ -212,12 +212,18 @@ void Resolver::derive_data(std::int64_t gpus) const {
   const auto tensors = near(spec_.tensor, [&](std::int64_t t) {
     return transformer_ == nullptr || tensor_divides(*transformer_, t);
   });
+  const auto contexts = near(
+      spec_.context, [&](std::int64_t c) { return transformer_ == nullptr || context_divides(request_, c); });
+  std::string path = report_.written("parallelism.pipeline", "parallelism.tensor");
   std::string hint = "change the cluster";
-  if (!pipelines.empty())
-    hint = fmt::format("pipeline {} would do; or change the cluster", any_of(pipelines));
-  else if (!tensors.empty())
-    hint = fmt::format("tensor {} would do; or change the cluster", any_of(tensors));
-  report_.error(report_.written("parallelism.pipeline", "parallelism.tensor"), "wrong-gpu-count",
+  const auto offer = [&](const char* degree, const std::vector<std::int64_t>& sizes) {
+    if (sizes.empty()) return false;
+    path = fmt::format("parallelism.{}", degree);
+    hint = fmt::format("{} {} would do; or change the cluster", degree, any_of(sizes));
+    return true;
+  };
+  if (!offer("pipeline", pipelines) && !offer("tensor", tensors)) offer("context", contexts);
+  report_.error(path, "wrong-gpu-count",
                 fmt::format("{} = {} {} the cluster's {} GPUs", degree_product(spec_, {}), one_replica_,
                             one_replica_ > gpus ? "is more than" : "does not divide", gpus),
                 std::move(hint));

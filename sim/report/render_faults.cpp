@@ -60,8 +60,9 @@ std::string fault_lines(const Report& report, bool verbose) {
                                        human(*faults.stall), human(faults.without)));
   const std::size_t shown = verbose ? faults.ranks.size() : std::min(kFewRanks, faults.ranks.size());
   for (std::size_t i = 0; i < shown; ++i) out += rank_line(faults.ranks[i]);
-  if (shown < faults.ranks.size())
-    out += hanging_lines("", fmt::format("and {} more ranks (--verbose)", faults.ranks.size() - shown));
+  const auto more = static_cast<std::int64_t>(faults.ranks.size() - shown);
+  if (more > 0)
+    out += hanging_lines("", fmt::format("and {} more {} (--verbose)", more, plural(more, "rank")));
   return out;
 }
 

@@ -171,14 +171,28 @@ bool has_utilization(const Report& report) {
   return report.finishes() && report.peak.count() > 0;
 }
 
+// A rank without a pipeline has no bubble; what it is idle, it waits for traffic.
+bool has_pipeline(const Report& report) {
+  return report.memory.stages.size() != 1;
+}
+
+std::string bubble_lines(const Report& report) {
+  const Bubble& bubble = report.bubble;
+  const bool waits = !has_pipeline(report) && bubble.over_ideal > 0;
+  return headed_line(has_pipeline(report) ? "bubble" : "idle",
+                     fmt::format("{} over ideal, {} of rank time{}", percent(bubble.over_ideal),
+                                 percent(bubble.fraction), waits ? ", waiting for traffic" : "")) +
+         headed_line("", fmt::format("makespan {}, span {}", human(bubble.makespan), human(bubble.span)));
+}
+
 std::string formula_lines(const Report& report) {
   const std::string_view utilization =
       has_utilization(report)
           ? "MFU = model FLOPs / (time x GPUs x peak), attention counted dense; model FLOPs = 3 x forward; "
             "HFU adds what is recomputed; "
           : "";
-  return wrapped_lines(
-      "formulas", fmt::format("{}bubble over ideal = (makespan - ideal) / ideal of the passes", utilization));
+  return wrapped_lines("formulas", fmt::format("{}{} over ideal = (makespan - ideal) / ideal of the passes",
+                                               utilization, has_pipeline(report) ? "bubble" : "idle"));
 }
 
 std::string verbose_lines(const Report& report) {
@@ -200,11 +214,7 @@ std::string render_text(const Report& report, bool verbose) {
   out += memory_lines(report.memory);
   out += breakdown_line(report);
   out += host_line(report);
-  out +=
-      headed_line("bubble", fmt::format("{} over ideal, {} of rank time", percent(report.bubble.over_ideal),
-                                        percent(report.bubble.fraction)));
-  out += headed_line(
-      "", fmt::format("makespan {}, span {}", human(report.bubble.makespan), human(report.bubble.span)));
+  out += bubble_lines(report);
   out += network_lines(report, verbose);
   out += fault_lines(report, verbose);
   out += provenance_line(report);

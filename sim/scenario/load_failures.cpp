@@ -105,6 +105,13 @@ bool any_needs_repair(const FailureSpec& spec) {
 }
 
 Duration load_horizon(DefaultedMap& in) {
+  const YamlNode* given = in.map().get("horizon");
+  if (given != nullptr && given->kind == YamlNode::Kind::kScalar &&
+      parse_number(given->text).value_or(0) > 0) {
+    in.map().error("horizon", "no-unit", fmt::format("{} has no unit", in_quotes(given->text)),
+                   fmt::format("{} days? units are ns us ms s min h days", given->text));
+    return {};
+  }
   const ErrorWatch watch(in.map().diagnostics());
   const Duration horizon = in.duration("horizon");
   if (!watch.clean()) return horizon;

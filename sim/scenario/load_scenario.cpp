@@ -25,6 +25,7 @@
 #include "sim/scenario/load_software.hpp"
 #include "sim/scenario/load_training.hpp"
 #include "sim/scenario/no_effect.hpp"
+#include "sim/scenario/other_device.hpp"
 #include "sim/scenario/preset.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "sim/scenario/scenario_tree.hpp"
@@ -61,8 +62,6 @@ class Reader {
   [[nodiscard]] std::vector<Diagnostic> mistakes() const;
   void read_profile();
   void read_software();
-  [[nodiscard]] std::vector<std::string> keys_elsewhere();
-  void check_device();
   void choose_attention_kernel();
   void choose_attention_kernel(HardwareProfile& profile);
   void keep_warnings();
@@ -232,11 +231,11 @@ void Reader::read_profile() {
       mixed ? std::nullopt
             : find_profile(*root_, scenario_.cluster ? &*scenario_.cluster : nullptr, required, places_);
   if (mixed) scenario_.group_profiles = load_group_profiles(*root_, *scenario_.cluster, places_);
-  root_->finish(keys_elsewhere());
+  root_->finish();
   const HardwareProfile* profile = file ? places_.library.profile(*file, diagnostics_) : nullptr;
   if (mixed && !scenario_.group_profiles.empty()) profile = &scenario_.group_profiles.front();
   if (profile != nullptr) scenario_.profile = *profile;
-  check_device();
+  for (Diagnostic& warning : other_devices(scenario_)) scenario_.warnings.push_back(std::move(warning));
   if (!stages) read_software();
   choose_attention_kernel();
 }
@@ -249,31 +248,6 @@ void Reader::read_software() {
     apply_software(options, places_, scenario_);
   else
     check_software(options, places_, scenario_.options);
-}
-
-// Suggestions for a key in the wrong place, such as `tensor` for parallelism.tensor; no items of lists.
-// Surveys get none, since they call this reader themselves.
-std::vector<std::string> Reader::keys_elsewhere() {
-  if (diagnostics_.survey() != nullptr || !root_->has_unasked()) return {};
-  std::vector<std::string> paths = known_keys(tree_, places_.library);
-  std::erase_if(paths, [](const std::string& path) { return path.find_first_of("[<") != std::string::npos; });
-  return paths;
-}
-
-// A profile that is named may be anybody's; of a node that has its own, it should be of the same device.
-void Reader::check_device() {
-  if (!root_->has("profile") || !scenario_.cluster || !scenario_.profile) return;
-  const NodeSpec& node = scenario_.cluster->groups.front().node;
-  const auto file = preset_path(node.default_profile, kProfilePreset, places_);
-  const HardwareProfile* own = file ? places_.library.profile(*file, diagnostics_) : nullptr;
-  if (own == nullptr || own->device.name == scenario_.profile->device.name) return;
-  scenario_.warnings.push_back(
-      {.severity = Severity::kWarning,
-       .code = "other-device",
-       .where = root_->where_of("profile"),
-       .path = "profile",
-       .message = fmt::format("is of {}, and the nodes have {}", scenario_.profile->device.name, node.device),
-       .hint = fmt::format("{} is of this device", node.default_profile)});
 }
 
 void Reader::choose_attention_kernel() {
@@ -367,7 +341,13 @@ std::optional<Scenario> read_scenario(const ScenarioTree& tree, Library& library
                        .hint = "stagecraft sweep FILE runs it; its `base` is a scenario"});
     return std::nullopt;
   }
-  return Reader(tree, library, diagnostics).read();
+  Diagnostics own;
+  own.survey_keys(diagnostics.survey());
+  std::optional<Scenario> scenario = Reader(tree, library, own).read();
+  std::vector<Diagnostic> said = own.items();
+  if (diagnostics.survey() == nullptr) point_elsewhere(said, tree, library);
+  for (Diagnostic& diagnostic : said) diagnostics.add(std::move(diagnostic));
+  return scenario;
 }
 
 std::optional<Scenario> load_scenario(const fs::path& file, std::span<const std::string> overrides,

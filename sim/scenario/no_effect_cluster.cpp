@@ -10,11 +10,19 @@ namespace stagecraft {
 
 namespace {
 
+// A named fabric brings this key along with the others of its file, and nobody wrote it.
+bool is_of_named_fabric(const Scenario& scenario, const std::string& path) {
+  const std::string file = place_of(scenario, path).file;
+  return file == place_of(scenario, "cluster.fabric.kind").file &&
+         file != place_of(scenario, "stagecraft").file;
+}
+
 // Latencies that the graph of the cluster has and prices do not.
 void listen_to_latencies(Listener& listener, const Scenario& scenario) {
   if (!scenario.cluster) return;
-  listener.say("cluster.fabric.switch_latency",
-               scenario.parallelism.pipeline == 1 || scenario.cluster->server_count() == 1,
+  constexpr const char* kSwitches = "cluster.fabric.switch_latency";
+  const bool unasked = scenario.parallelism.pipeline == 1 || scenario.cluster->server_count() == 1;
+  listener.say(kSwitches, unasked && !is_of_named_fabric(scenario, kSwitches),
                "it is of messages between stages on several nodes; collectives have collective_latency and "
                "step_latency");
   if (!scenario.network.shared()) return;  // cluster.links then has no effect at all

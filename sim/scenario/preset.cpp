@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <system_error>
+#include <utility>
 
 #include "base/text.hpp"
 #include "sim/scenario/node_hint.hpp"
@@ -13,6 +14,39 @@ namespace stagecraft {
 namespace {
 
 namespace fs = std::filesystem;
+
+struct PresetKey {
+  PresetKind kind;
+  const char* key;  // of a scenario
+};
+constexpr PresetKey kPresetKeys[] = {{kModelPreset, "model"},
+                                     {kNodePreset, "cluster.node"},
+                                     {kFabricPreset, "cluster.fabric"},
+                                     {kProfilePreset, "profile"}};
+
+// "it is a model: a scenario names it as `model`", where a preset has this name.
+std::string preset_words(const std::string& name, const DataDirectory& data) {
+  for (const PresetKey& preset : kPresetKeys) {
+    const std::vector<std::string> names = data.names(std::string(preset.kind.folder));
+    if (std::ranges::find(names, name) != names.end())
+      return fmt::format("{} is a {}: a scenario names it as `{}`", in_quotes(name), preset.kind.noun,
+                         preset.key);
+  }
+  return {};
+}
+
+// Of a word that is no file: empty where no scenario and no preset is like it.
+std::string scenario_hint(const std::string& name, const std::vector<std::string>& names,
+                          const DataDirectory& data) {
+  const std::string preset = preset_words(name, data);
+  std::string near = suggest(name, names, 0);
+  std::vector<std::string> longer;
+  for (const std::string& other : names)
+    if (name.size() >= 3 && other.starts_with(name)) longer.push_back(other);
+  if (near.empty() && !longer.empty()) near = "installed: " + join(longer, ", ") + ".";
+  if (near.empty()) return preset;
+  return near + " " + (preset.empty() ? "`stagecraft doctor` lists what is installed" : preset);
+}
 
 }  // namespace
 
@@ -76,12 +110,13 @@ std::optional<fs::path> find_scenario(const fs::path& word, Library& library, Di
   std::error_code ignored;
   if (name == "-" || data.texts.contains(name) || fs::exists(word, ignored)) return word;
   if (auto installed = installed_scenario(name, data)) return installed;
-  const std::vector<std::string> names = installed_scenarios(data);
-  if (is_path(name) || !nearest_name(name, names)) return word;
+  if (is_path(name) || fs::exists(name + ".yaml", ignored)) return word;
+  std::string hint = scenario_hint(name, installed_scenarios(data), data);
+  if (hint.empty()) return word;
   diagnostics.error({.code = "no-such-file",
                      .where = {.file = name},
                      .message = "no such file, nor an installed scenario",
-                     .hint = hint_for(name, kScenarioPreset, names)});
+                     .hint = std::move(hint)});
   return std::nullopt;
 }
 

@@ -54,8 +54,8 @@ struct PresetPlaces {
 [[nodiscard]] std::vector<std::string> installed_scenarios(const DataDirectory& data);
 [[nodiscard]] std::optional<std::filesystem::path> installed_scenario(const std::string& name,
                                                                       const DataDirectory& data);
-// The scenario for a word of a command line: a file, otherwise an installed scenario. Reports a name close to
-// an installed one; any other word is left to the caller.
+// The scenario for a word of a command line: a file, otherwise an installed scenario. Reports a name like that of
+// an installed one, and that of another preset; any other word is left to the caller.
 [[nodiscard]] std::optional<std::filesystem::path> find_scenario(const std::filesystem::path& word,
                                                                  Library& library, Diagnostics& diagnostics);
 // Finds a preset as find_preset() does, without a report.

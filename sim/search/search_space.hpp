@@ -66,6 +66,8 @@ struct SearchWords {
   std::optional<std::string> gpus = {}, price = {};
 };
 
+inline constexpr const char* kDefaultSpace = "scenarios/search/space.yaml";  // in the data directory
+
 // `defaults` is the file of the default space, `section` the scenario's `search`, which may be null. Reports
 // all that is wrong, and leaves it out of the space.
 [[nodiscard]] std::optional<SearchSpace> load_search_space(const std::filesystem::path& defaults,

@@ -134,6 +134,7 @@ TEST(Diagnostics, AreOneJsonDocument) {
             R"("message":"7 stages do not divide model.layers = 96",)"
             R"("hint":"6 or 8 would; or give parallelism.stage_layers"}]})");
   EXPECT_EQ(render_json({}), R"({"schema":"stagecraft.error/1","errors":[]})");
+  EXPECT_EQ(render_json({}, "a.yaml"), R"({"schema":"stagecraft.error/1","scenario":"a.yaml","errors":[]})");
 }
 
 TEST(Diagnostics, BeginTheirDocumentWithTheErrors) {

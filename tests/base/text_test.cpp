@@ -74,6 +74,15 @@ TEST(Suggest, NamesTheNearestOrListsAFewOrSaysNothing) {
   EXPECT_EQ(suggest("dgx", nodes), "one of dgx-h100, dgx-a100-40gb, dgx-a100-80gb, dgx-a1000");  // too many
 }
 
+TEST(ShellQuoted, IsTheWordThatAShellReadsBack) {
+  EXPECT_EQ(shell_quoted("a/b-1.yaml"), "a/b-1.yaml");
+  EXPECT_EQ(shell_quoted("parallelism.tensor=4"), "parallelism.tensor=4");
+  EXPECT_EQ(shell_quoted("my rows.jsonl"), "'my rows.jsonl'");
+  EXPECT_EQ(shell_quoted("model={layers: 4}"), "'model={layers: 4}'");
+  EXPECT_EQ(shell_quoted("it's"), "'it'\\''s'");
+  EXPECT_EQ(shell_quoted(""), "''");
+}
+
 TEST(Counted, HasTheNounInItsNumber) {
   EXPECT_EQ(counted(1, "micro-batch"), "1 micro-batch");
   EXPECT_EQ(counted(0, "micro-batch"), "0 micro-batches");

@@ -101,15 +101,26 @@ TEST(YamlMap, KnowsWhatTheFieldCallsAKey) {
              "t.yaml:3:1: error: vpp: is not a known key\n  hint: one of tensor, sequence_length"}));
 }
 
-TEST(YamlMap, NamesPathsThatEndInAnUnknownKey) {
-  Reading in("pp: 1\nTensor: 2\nnodes: 3\n");
-  EXPECT_TRUE(in.map.has_unasked());
-  in.map.finish(Lines{"model", "parallelism.pipeline", "parallelism.tensor", "overlap.tensor"});
-  EXPECT_EQ(in.messages(),
-            (Lines{"t.yaml:1:1: error: pp: is not a known key\n  hint: did you mean 'parallelism.pipeline'?",
-                   "t.yaml:2:1: error: Tensor: is not a known key\n"
-                   "  hint: did you mean 'parallelism.tensor' or 'overlap.tensor'?",
-                   "t.yaml:3:1: error: nodes: is not a known key"}));
+// A name that is two letters away is no slip where its file gives it as well.
+TEST(YamlMap, OffersNoKeyThatIsThere) {
+  Reading nodes("nodes: 1\nmodel: 2\n");
+  (void)nodes.map.has("model");
+  nodes.map.finish();
+  EXPECT_TRUE(nodes.map.has_unasked());
+  EXPECT_EQ(nodes.messages(), (Lines{"t.yaml:1:1: error: nodes: is not a known key\n  hint: only model"}));
+  Reading alone("nodes: 1\n");
+  (void)alone.map.has("model");
+  alone.map.finish();
+  EXPECT_EQ(alone.messages(),
+            (Lines{"t.yaml:1:1: error: nodes: is not a known key\n  hint: did you mean 'model'?"}));
+}
+
+TEST(PlacesOfKey, ArePathsThatEndInIt) {
+  const Lines paths{"model", "parallelism.pipeline", "parallelism.tensor", "overlap.tensor", "schedule"};
+  EXPECT_EQ(places_of_key("pp", paths), "did you mean 'parallelism.pipeline'?");
+  EXPECT_EQ(places_of_key("Tensor", paths), "did you mean 'parallelism.tensor' or 'overlap.tensor'?");
+  EXPECT_EQ(places_of_key("schedule", paths), "did you mean 'schedule' at the top level?");
+  EXPECT_EQ(places_of_key("nodes", paths), "");
 }
 
 TEST(YamlMap, ReportsAHundredUnknownKeysAndCountsTheRest) {

@@ -222,6 +222,7 @@ TEST_F(YamlFile, ThatIsMissingSuggestsItsNeighbour) {
   const Diagnostic mistake = mistake_of(folder_ / "gpt3-175.yaml");
   EXPECT_EQ(mistake.code, "no-such-file");
   EXPECT_EQ(mistake.hint, "did you mean '" + there.string() + "'?");
+  EXPECT_EQ(mistake_of(folder_ / "gpt3-175b").hint, "did you mean '" + there.string() + "'?");
   EXPECT_EQ(mistake_of(folder_ / "sub" / "a.yaml").hint,
             "the folder '" + (folder_ / "sub").string() + "' does not exist");
 }
@@ -307,6 +308,10 @@ TEST(Override, SaysWhatIsWrongWithIt) {
             "empty text");
   EXPECT_EQ(after("a: 1", "a=\"x", {}),
             "--set a=\"x: error: a: the text ends inside a quoted value\n  hint: close the quote");
+  EXPECT_EQ(after("a: 1", "a={b: 4", {}),
+            "--set a={b: 4: error: a: this '{' is never closed\n  hint: add the '}'");
+  EXPECT_EQ(after("a: 1", "a=[b, c", {}),
+            "--set a=[b, c: error: a: this '[' is never closed\n  hint: add the ']'");
 }
 
 TEST(Override, LeavesTheTreeAloneWhenItCannotBeRead) {

@@ -459,7 +459,7 @@ TEST(NeoxImport, SaysWhatIsWrongWithYamlInTheWordsOfYaml) {
   const std::string cut = text.substr(0, text.size() / 2);
   for (const char* name : {"20B.yml", "-"}) {
     const Import import = import_text(cut, {}, name);
-    EXPECT_THAT(import.messages, testing::ElementsAre(HasSubstr("a closing bracket is missing"))) << name;
+    EXPECT_THAT(import.messages, testing::ElementsAre(HasSubstr("this '{' is never closed"))) << name;
   }
   // JSON it is by its name, and then a comment is the mistake.
   EXPECT_THAT(import_text("{ # stage\n", {}).messages, Contains(HasSubstr("JSON has no comments")));

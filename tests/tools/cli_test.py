@@ -19,6 +19,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 from pathlib import Path
 
@@ -1113,6 +1114,13 @@ class Answers(Case):
                 self.assertEqual(code, ran.returncode)
                 schemas = {good: "stagecraft.result/1", missed: "stagecraft.result/1", bad: "stagecraft.error/1"}
                 self.assertEqual([schemas[file] for file in files], [r["schema"] for r in self.results(ran)])
+                self.assertEqual(list(files), [r["scenario"] for r in self.results(ran)])
+
+    def test_an_error_of_an_option_says_which_scenario_it_is_of(self):
+        one, two = self.write("one.yaml", STAGES), self.write("two.yaml", STAGES)
+        for command in ("run", "check", "search"):
+            ran = stagecraft(command, one, two, "--set", "training.nope=1", "--json", cwd=self.folder)
+            self.assertEqual([one, two], [document["scenario"] for document in self.results(ran)])
 
     def assert_answered_one_by_one(self, command, files, codes):
         """On any number of threads: what each file alone gives, one behind the other, and the worst of their codes.
@@ -1160,6 +1168,18 @@ class Answers(Case):
         self.assertTrue(all(line == first for line in lines), "an answer was cut off")
         self.assertEqual(f"stopped: {len(lines)} of 500 scenarios are done\n", said)
 
+    def test_an_interrupt_does_not_wait_for_scenarios_that_run(self):
+        long = ["scenarios/goodput/varuna.yaml"] * 2
+        job = subprocess.Popen([PROGRAM, "goodput", *long, "--json", "--jobs", "2", "--set", "failures.repeats=1000000"],
+                               cwd=SOURCE, text=True, env=os.environ | {"STAGECRAFT_DATA": str(SOURCE)},
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        time.sleep(1)
+        job.send_signal(signal.SIGINT)
+        began = time.monotonic()
+        out, said = job.communicate(timeout=LIMIT_S)
+        self.assertLess(time.monotonic() - began, 5)
+        self.assertEqual((128 + signal.SIGINT, "", "stopped: 0 of 2 scenarios are done\n"), (job.returncode, out, said))
+
     def test_a_missed_assertion_is_exit_1_and_says_both_figures(self):
         text = STAGES + 'assert: {iteration_time: "< 1 ms", bubble_fraction: "<= 0.9"}\n'
         ran = stagecraft("run", self.write("a.yaml", text), cwd=self.folder)
@@ -1201,6 +1221,8 @@ class Answers(Case):
                               for text in warnings], [said for said in [stagecraft(*command).stderr] if said])
             ran = self.results(stagecraft("run", *command[1:], "--json"))[0]
             self.assertEqual(bool(warnings), message in ran["warnings"])
+        message = "cluster.node.device: is V100, and profile a100-sxm4-80gb is of NVIDIA A100-SXM4-80GB"
+        self.assertIn(message, self.results(stagecraft("run", FLAGSHIP, "--set", "cluster.node.device=V100", "--json"))[0]["warnings"])
 
     def test_an_assertion_that_holds_is_silent(self):
         ran = stagecraft("run", PIPELINE, "--set", 'assert={iteration_time: "== 33 ms", bubble_over_ideal: "< 0.376"}')
@@ -1219,6 +1241,13 @@ class Answers(Case):
                 self.assertEqual(DONE, stagecraft(command, FLAGSHIP, "--require-fit").returncode)
 
     # What is advised is the first of the what-ifs: alone it does, or the hint says what it leaves and where to look on.
+    def test_a_fit_that_nobody_can_check_is_said(self):
+        for command in ("run", "memory"):
+            ran = stagecraft(command, PIPELINE, "--require-fit")
+            self.assertEqual(DONE, ran.returncode)
+            self.assertIn("note: --require-fit checked nothing: no capacity is given", ran.stderr)
+            self.assertNotIn("checked nothing", stagecraft(command, FLAGSHIP, "--require-fit").stderr)
+
     def test_advice_that_would_do_is_the_fastest_that_fits(self):
         for command in ("run", "memory"):
             too_much = [command, FLAGSHIP, "--require-fit", "--set", "training.micro_batch_size=4"]
@@ -1514,7 +1543,7 @@ class Answers(Case):
             refused = stagecraft(*command, "-", text_in=text)
             self.assertIn("<stdin>:", refused.stderr, command)
             in_json = stagecraft(*command, "-", "--json", text_in=text).stdout
-            self.assertTrue("<stdin>" in in_json and '"-"' not in in_json, in_json)
+            self.assertTrue("<stdin>" in in_json and '"file":"-"' not in in_json, in_json)
 
     def test_an_installed_scenario_goes_by_its_name_unless_a_file_has_it(self):
         named = stagecraft("check", "gpt3-175b-1024xA100", cwd=self.folder)
@@ -1530,6 +1559,14 @@ class Answers(Case):
         self.assert_refused(near)
         self.assertIn("gpt3-175b-1024xA10: error: no such file, nor an installed scenario\n"
                       "  hint: did you mean 'gpt3-175b-1024xA100'?", near.stderr)
+        self.write("base.yaml", STAGES)
+        for word, hint in (("gpt3-175b", "did you mean 'gpt3-175b-1024xA100' or 'gpt3-175b-1024xA100-1f1b' or "
+                            "'gpt3-175b-1024xA100-1f1b-recompute'? 'gpt3-175b' is a model: a scenario names it as `model`"),
+                           ("llama-3-8b", "'llama-3-8b' is a model: a scenario names it as `model`"),
+                           ("dgx-h100", "'dgx-h100' is a node: a scenario names it as `cluster.node`"),
+                           ("base", "did you mean 'base.yaml'?")):
+            self.assertIn(f"\n  hint: {hint}\n", stagecraft("run", word, cwd=self.folder).stderr)
+        self.assertIn("hint: installed: llama3-70b-128xH100", stagecraft("run", "llama3", cwd=self.folder).stderr)
         rows = stagecraft("compare", "sc21-1.7b-32xA100", "sc21-7.5b-128xA100", cwd=self.folder).stdout.splitlines()
         self.assertEqual(["sc21-1.7b-32xA100", "sc21-7.5b-128xA100"], [row.split()[0] for row in rows[1:3]])
         self.write("gpt-1.5b", STAGES)
@@ -1950,6 +1987,14 @@ columns: [id, model, gpus, tensor, iteration_time_s, recompute, memory_gib]
 
 
 class BadFiles(Case):
+    def test_a_wrong_search_section_is_refused_by_every_command(self):
+        text = STAGES + "search: {fixx: [schedule], gpus: 256...4096}\n"
+        for command in ("check", "run", "search"):
+            ran = stagecraft(command, self.write("a.yaml", text), cwd=self.folder)
+            self.assert_refused(ran)
+            self.assertIn("error: search.fixx: is not a known key\n  hint: did you mean 'fix'?\n", ran.stderr)
+            self.assertIn("error: search.gpus: is no list of GPU counts", ran.stderr)
+
     """What is no text at all is refused with a message that names it, and never crashes, hangs or eats the memory."""
 
     def assert_file_refused(self, name, reason):
@@ -2066,7 +2111,8 @@ class Output(Case):
                 link.symlink_to(device)
                 ran = self.page(link.name)
                 self.assertEqual((code, device), (ran.returncode, os.readlink(link)))
-                self.assertEqual(code == WRONG_INPUT, f"{link.name}: error: cannot be written\n" in ran.stderr)
+                self.assertEqual(code == WRONG_INPUT, f"{link.name}: error: cannot be written: No space left on device\n"
+                                 "  hint: make room, or write to another disk\n" in ran.stderr)
                 kept = stagecraft("run", str(SOURCE / PIPELINE), "--html", link.name, cwd=self.folder)
                 self.assertIn("exists and is left as it is\n  hint: --force writes to it\n", kept.stderr)
 
@@ -2075,18 +2121,26 @@ class Output(Case):
         self.write("there.yaml.0.et", "precious")
         for command, option in (("run", "--html"), ("run", "--chakra"), ("search", "--write-best"), ("compare", "--html"),
                                 ("goodput", "--html"), ("validate", "--html")):
-            for name, why in (("there.yaml", "exists and is left as it is"), ("nosuch/new.yaml", "cannot be written")):
+            for name, why in (("there.yaml", "exists and is left as it is"), ("nosuch/new.yaml", "cannot be written: No such file or directory")):
                 with self.subTest(f"{command} {option} {name}"):
                     ran = stagecraft(command, "nosuch-scenario.yaml", option, name, cwd=self.folder)
                     self.assert_refused(ran)
                     first = name + ".0.et" if option == "--chakra" else name
-                    self.assertIn(f"{first}: error: {why}\n", ran.stderr)
+                    self.assertTrue(ran.stderr.startswith(f"{first}: error: {why}\n"), ran.stderr)
                     self.assertNotIn("nosuch-scenario", ran.stderr)
         ran = stagecraft("run", "nosuch-scenario.yaml", "--html", "there.yaml", "--trace", "nosuch/new.json", "--json", cwd=self.folder)
         self.assertEqual((WRONG_INPUT, ""), (ran.returncode, ran.stderr))
         self.assertEqual(["cannot-write", "exists"], [error["code"] for error in json.loads(ran.stdout)["errors"]])
         for name in ("there.yaml", "there.yaml.0.et"):
             self.assertEqual("precious", (self.folder / name).read_text(encoding="utf-8"))
+
+    @unittest.skipIf(os.geteuid() == 0, "root may write everywhere")
+    def test_a_folder_of_others_is_said_to_be_one(self):
+        (self.folder / "theirs").mkdir(mode=0o555)
+        ran = self.page("theirs/page.html")
+        self.assert_refused(ran)
+        self.assertIn("theirs/page.html: error: cannot be written: Permission denied\n"
+                      "  hint: this folder is not yours to write to: name a file in another\n", ran.stderr)
 
     def test_a_page_has_the_hash_of_its_document(self):
         for order in ("1f1b", "gpipe"):  # the contents of a file of one name

@@ -9,6 +9,7 @@ import json
 import os
 import random
 import resource
+import shlex
 import signal
 import sqlite3
 import subprocess
@@ -396,6 +397,30 @@ class Resume(Case):
         self.assertIn(f"go on with: stagecraft sweep {big} --resume {rows}", said)
         self.assertTrue(rows.read_text().endswith("\n"))
 
+    def test_the_way_to_go_on_has_all_options_and_can_be_followed(self):
+        rows, page = self.folder / "my rows.jsonl", self.folder / "a.html"
+        long = self.folder / "it's long.yaml"
+        long.write_text(f"stagecraft: 1\nbase: {SOURCE}/scenarios/goodput/varuna.yaml\n"
+                        "vary: {failures.repeats: [10, 11, 12, 13, 1000000, 999999]}\n")
+        words = [PROGRAM, "sweep", long, "--shard", "0/2", "--set", "name='a b'", "--full", "--html", page, "--output", rows]
+        job = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+        while job.poll() is None and (not rows.exists() or rows.read_text().count("\n") < 2):
+            time.sleep(0.01)
+        job.send_signal(signal.SIGINT)
+        began = time.monotonic()
+        _, said = job.communicate(timeout=LIMIT_S)
+        self.assertLess(time.monotonic() - began, 5, "points that still run hold the end up")
+        self.assertEqual(job.returncode, 130)
+        way = next(line for line in said.splitlines() if "go on with: stagecraft " in line)
+        again = shlex.split(way.split("go on with: stagecraft ")[1])
+        self.assertEqual(again, ["sweep", str(long), "--set", "name='a b'", "--shard", "0/2", "--html", str(page), "--full",
+                                 "--force", "--resume", str(rows)])
+        job = subprocess.Popen([PROGRAM, *again], stderr=subprocess.PIPE, text=True)
+        self.addCleanup(job.stderr.close)
+        self.assertEqual("2 of 3 points are there already\n", job.stderr.readline())
+        job.kill()
+        job.wait()
+
 
 class Forms(Case):
     def test_csv_has_the_figures_of_the_rows(self):
@@ -489,6 +514,7 @@ class Forms(Case):
                     "--table").stdout.splitlines()
         self.assertEqual(table[0].split(), ["global_batch_size", "schedule", "iteration", "bubble", "memory"])
         self.assertEqual(table[1].split()[:4], ["32", "zb-h1", "99.0", "ms"])
+        self.assertTrue(table[1].endswith("MiB"), "a verdict without a capacity: " + table[1])
         self.assertTrue(table[-1].startswith("schedule-constraint: 3 points, first: "), table[-1])
 
     def test_where_no_point_can_be_the_table_has_those_that_run(self):

@@ -92,6 +92,9 @@ struct Session {
   DataDirectory data;
   bool out_is_terminal = false, err_is_terminal = false;
   std::optional<Diagnostic> no_data = {};  // why there are none: only `doctor` is called then
+  // Ends the program with this exit code while threads still run; it never returns. Empty where the process is
+  // another's, as Python's or that of an MPI job.
+  std::function<void(int code)> leave = {};
 };
 
 // `--color always`, or `auto` on a terminal where NO_COLOR is not set (no-color.org: set and not empty).

@@ -28,9 +28,28 @@ void refuse(const std::string& file, std::string code, std::string message, std:
                      .hint = std::move(hint)});
 }
 
-void cannot_write(const std::string& file, Diagnostics& diagnostics) {
-  refuse(file, "cannot-write", "cannot be written", "is there such a folder, and room on the disk?",
-         diagnostics);
+// A way out of what the system says.
+const char* way_to_write(int reason) {
+  switch (reason) {
+    case ENOENT:
+    case ENOTDIR:
+      return "there is no such folder: make it first, or write elsewhere";
+    case EACCES:
+    case EPERM:
+    case EROFS:
+      return "this folder is not yours to write to: name a file in another";
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG:
+      return "make room, or write to another disk";
+    default:
+      return "";
+  }
+}
+
+void cannot_write(const std::string& file, int reason, Diagnostics& diagnostics) {
+  refuse(file, "cannot-write", fmt::format("cannot be written: {}", std::strerror(reason)),
+         way_to_write(reason), diagnostics);
 }
 
 // Target of symbolic links, which need not exist yet.
@@ -48,18 +67,27 @@ fs::path one_name(const std::string& file) {
   return fs::weakly_canonical(fs::absolute(behind_links(file), ignored), ignored);
 }
 
-// Says whether all of it was written.
-bool write_out(std::ofstream& out, const MakePieces& make) {
-  if (out)
-    make([&out](std::string_view piece) {
-      out.write(piece.data(), static_cast<std::streamsize>(piece.size()));
-    });
+// Streams say that they failed, and the system why.
+int reason_of_failure() {
+  return errno != 0 ? errno : EIO;
+}
+
+// 0 when all of it was written, otherwise the system's reason.
+int write_out(std::ofstream& out, const MakePieces& make) {
+  if (!out) return reason_of_failure();
+  int reason = 0;
+  make([&](std::string_view piece) {
+    if (reason != 0) return;
+    out.write(piece.data(), static_cast<std::streamsize>(piece.size()));
+    if (!out) reason = reason_of_failure();
+  });
   out.close();
-  return !out.fail();
+  return reason == 0 && out.fail() ? reason_of_failure() : reason;
 }
 
 // Writes to a device or a pipe in place.
-bool write_through(const fs::path& path, const MakePieces& make) {
+int write_through(const fs::path& path, const MakePieces& make) {
+  errno = 0;
   std::ofstream out(path, std::ios::binary);
   return write_out(out, make);
 }
@@ -71,16 +99,19 @@ fs::path part_of(const fs::path& path) {
 
 // Writes a temporary file and renames it, with the mode of the replaced file, so that no reader sees half of
 // it.
-bool replace_file(const fs::path& path, const fs::file_status& now, const MakePieces& make) {
+int replace_file(const fs::path& path, const fs::file_status& now, const MakePieces& make) {
   const fs::path beside = part_of(path);
   std::error_code error, ignored;
+  errno = 0;
   std::ofstream out(beside, std::ios::binary | std::ios::trunc);
+  const int opening = errno;
   if (fs::is_regular_file(now)) fs::permissions(beside, now.permissions(), ignored);
-  const bool written = write_out(out, make);
-  if (written) fs::rename(beside, path, error);
-  if (written && !error) return true;
-  fs::remove(beside, ignored);
-  return false;
+  errno = opening;
+  int reason = write_out(out, make);
+  if (reason == 0) fs::rename(beside, path, error);
+  if (error) reason = error.value();
+  if (reason != 0) fs::remove(beside, ignored);
+  return reason;
 }
 
 }  // namespace
@@ -115,7 +146,7 @@ bool may_write(const std::string& file, bool replace, Diagnostics& diagnostics) 
   const bool in_place = fs::exists(status) && !fs::is_regular_file(status);
   const fs::path opened = in_place ? fs::path(file) : fs::absolute(behind_links(file), ignored).parent_path();
   if (::access(opened.c_str(), W_OK) == 0) return true;
-  cannot_write(file, diagnostics);
+  cannot_write(file, errno, diagnostics);
   return false;
 }
 
@@ -149,10 +180,10 @@ void write_file_in_pieces(const std::string& file, bool replace, const MakePiece
   if (!may_write(file, replace, diagnostics)) return;
   std::error_code ignored;
   const fs::file_status now = fs::status(file, ignored);
-  const bool written = fs::is_regular_file(now) || now.type() == fs::file_type::not_found
-                           ? replace_file(behind_links(file), now, make)
-                           : write_through(file, make);
-  if (!written) cannot_write(file, diagnostics);
+  const int reason = fs::is_regular_file(now) || now.type() == fs::file_type::not_found
+                         ? replace_file(behind_links(file), now, make)
+                         : write_through(file, make);
+  if (reason != 0) cannot_write(file, reason, diagnostics);
 }
 
 void write_text_file(const std::string& file, const std::string& text, bool replace,

@@ -3,11 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <atomic>
 #include <exception>
 #include <numeric>
 #include <ostream>
 #include <streambuf>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "sim/study/ordered_pool.hpp"
@@ -73,45 +75,88 @@ void print_answer(const Answer& answer, Session& session) {
   session.out << std::flush;
 }
 
+// All questions, and those of their answers that are there.
+class Round {
+ public:
+  Round(const OrderedAnswers& asked, const Arguments& arguments, Session& session)
+      : asked_(asked),
+        session_(session),
+        quiet_(arguments.has("quiet")),
+        answers_(asked.count),
+        ended_(asked.count),
+        progress_(session.err, session.err_is_terminal, asked.count, asked.noun) {}
+
+  int run(int threads) {
+    std::vector<std::size_t> questions(asked_.count);
+    std::iota(questions.begin(), questions.end(), std::size_t{0});
+    OrderedPool pool;
+    pool.threads = threads;
+    pool.make_work = [this] {
+      return [this, ask = asked_.make_ask()](std::size_t question) {
+        answers_[question] = answered(ask, question, session_);
+        ended_[question] = true;
+        return std::string();
+      };
+    };
+    pool.accept = [this](std::size_t question, const std::string&) {
+      print(question);
+      return goes_on();
+    };
+    pool.tick = [this] {
+      if (!quiet_) progress_.update(printed_);
+      return goes_on();
+    };
+    pool.run(questions);
+    const int code = conclude();
+    if (thrown_) std::rethrow_exception(thrown_);
+    return code;
+  }
+
+ private:
+  // Where the program can be left, no answer that is still being made holds it up.
+  bool goes_on() {
+    if (Interrupt::signal() == 0) return true;
+    if (session_.leave) session_.leave(conclude());
+    return false;
+  }
+
+  void print(std::size_t question) {
+    progress_.finish();
+    const Answer answer = std::move(answers_[question]);
+    ended_[question] = false;
+    print_answer(answer, session_);
+    worst_ = std::max(worst_, answer.code);
+    if (!thrown_) thrown_ = answer.thrown;
+    ++printed_;
+  }
+
+  // Prints as well what ended behind an answer that did not.
+  int conclude() {
+    progress_.finish();
+    for (std::size_t question = 0; question < asked_.count; ++question)
+      if (ended_[question]) print(question);
+    if (printed_ == asked_.count) return worst_;
+    session_.err << fmt::format("stopped: {} of {} {} are done\n", printed_, asked_.count, asked_.noun);
+    return kBySignal + Interrupt::signal();
+  }
+
+  const OrderedAnswers& asked_;
+  Session& session_;
+  bool quiet_;
+  std::vector<Answer> answers_;
+  std::vector<std::atomic<bool>> ended_;  // of an answer: it is there, and not printed yet
+  ProgressLine progress_;
+  std::size_t printed_ = 0;
+  int worst_ = kDone;
+  std::exception_ptr thrown_;
+};
+
 }  // namespace
 
 int OrderedAnswers::print(const Arguments& arguments, Session& session) const {
   if (count == 1) return make_ask()(0, session);
-  std::vector<Answer> answers(count);
-  std::vector<std::size_t> questions(count);
-  std::iota(questions.begin(), questions.end(), std::size_t{0});
   const Interrupt interrupt;
-  ProgressLine progress(session.err, session.err_is_terminal, count, noun);
-  std::size_t done = 0;
-  int worst = kDone;
-  std::exception_ptr thrown;
-  OrderedPool pool;
-  pool.threads = jobs_of(arguments);
-  pool.make_work = [&] {
-    return [&, ask = make_ask()](std::size_t question) {
-      answers[question] = answered(ask, question, session);
-      return std::string();
-    };
-  };
-  pool.accept = [&](std::size_t question, const std::string&) {
-    progress.finish();
-    const Answer answer = std::move(answers[question]);
-    print_answer(answer, session);
-    worst = std::max(worst, answer.code);
-    if (!thrown) thrown = answer.thrown;
-    ++done;
-    return Interrupt::signal() == 0;
-  };
-  pool.tick = [&] {
-    if (!arguments.has("quiet")) progress.update(done);
-    return Interrupt::signal() == 0;
-  };
-  pool.run(questions);
-  progress.finish();
-  if (thrown) std::rethrow_exception(thrown);
-  if (done == count) return worst;
-  session.err << fmt::format("stopped: {} of {} {} are done\n", done, count, noun);
-  return kBySignal + Interrupt::signal();
+  return Round(*this, arguments, session).run(jobs_of(arguments));
 }
 
 }  // namespace stagecraft

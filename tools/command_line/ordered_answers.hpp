@@ -2,7 +2,8 @@
 //
 // Each answer has outputs of its own, which are passed on once all earlier ones are: the same bytes in the
 // same order on both outputs, on any number of threads. Of exceptions the first is thrown once all others are
-// printed. Ctrl-C lets running answers end and skips the rest.
+// printed. Ctrl-C prints what has ended, if need be without an earlier one, and leaves the program at once; where
+// it cannot be left (Session), running answers end first.
 #pragma once
 
 #include <cstddef>

@@ -42,4 +42,10 @@ void say_shortage(const MemoryLedger& memory, const std::vector<WhatIf>& what_if
                              hint_of(what_ifs));
 }
 
+void say_unchecked(Bytes capacity, const Arguments& arguments, Session& session) {
+  if (!arguments.has("require-fit") || arguments.has("quiet") || capacity > Bytes(0)) return;
+  session.err
+      << "note: --require-fit checked nothing: no capacity is given; a cluster or a `profile` has one\n";
+}
+
 }  // namespace stagecraft

@@ -14,4 +14,7 @@ namespace stagecraft {
 // job. requires a ledger whose verdict is kOutOfMemory.
 void say_shortage(const MemoryLedger& memory, const std::vector<WhatIf>& what_ifs, Session& session);
 
+// With --require-fit, says on standard error where the capacity is not known: then nothing was required.
+void say_unchecked(Bytes capacity, const Arguments& arguments, Session& session);
+
 }  // namespace stagecraft

@@ -14,6 +14,7 @@
 #include "base/text_file.hpp"
 #include "sim/scenario/library.hpp"
 #include "sim/scenario/scenario_tree.hpp"
+#include "sim/search/check_section.hpp"
 #include "tools/command_line/ordered_answers.hpp"
 
 namespace stagecraft {
@@ -64,7 +65,9 @@ std::optional<Scenario> load(const Question& question, const Arguments& argument
   if (!tree) return std::nullopt;
   apply_overrides(*tree, arguments.all("set"), library, diagnostics);
   tree->needs_profile = question.options.needs_profile;
-  return read_scenario(*tree, library, diagnostics);
+  auto scenario = read_scenario(*tree, library, diagnostics);
+  check_search_section(*tree, library, diagnostics);
+  return scenario;
 }
 
 // Says them now, so that the answer does not say them again.
@@ -82,14 +85,14 @@ int answer_one(const Question& question, const Arguments& arguments, Session& se
   try {
     std::optional<Scenario> scenario = load(question, arguments, library, diagnostics);
     if (!scenario || diagnostics.has_errors()) {
-      print_diagnostics(diagnostics.sorted(), arguments, session, question.if_refused);
+      print_diagnostics(diagnostics.sorted(), arguments, session, question.if_refused, question.file);
       return kWrongInput;
     }
     if (!arguments.has("json") || question.options.warnings == LoadWarnings::kOnStandardError)
       say_warnings(diagnostics, *scenario, arguments, session);
     return answer(*scenario, session);
   } catch (const ScenarioError& error) {
-    print_diagnostics(error.diagnostics(), arguments, session, question.if_refused);
+    print_diagnostics(error.diagnostics(), arguments, session, question.if_refused, question.file);
     return kWrongInput;
   }
 }
@@ -118,14 +121,14 @@ std::string not_simulated(const std::string& file, const std::vector<std::string
 }
 
 void print_diagnostics(const std::vector<Diagnostic>& all, const Arguments& arguments, Session& session,
-                       std::string_view outcome) {
+                       std::string_view outcome, std::string_view scenario) {
   if (all.empty()) return;
   std::vector<Diagnostic> diagnostics = each_warning_once(all);
   for (Diagnostic& diagnostic : diagnostics) diagnostic = with_set_null(std::move(diagnostic), arguments);
   const auto errors = std::count_if(diagnostics.begin(), diagnostics.end(),
                                     [](const Diagnostic& d) { return d.severity == Severity::kError; });
   if (arguments.has("json") && errors > 0) {
-    session.out << render_json(diagnostics) << '\n';
+    session.out << render_json(diagnostics, scenario) << '\n';
     return;
   }
   const bool quiet = arguments.has("quiet");

@@ -52,9 +52,9 @@ template <typename Outcome>
 
 // Errors as the session wants them: located text with source lines on standard error, or one JSON line on
 // standard output. Text ends with the number of errors and, where it is given, their outcome. A warning that
-// several loads report is printed once, with --quiet never.
+// several loads report is printed once, with --quiet never. The JSON names the `scenario`, where it is given.
 void print_diagnostics(const std::vector<Diagnostic>& diagnostics, const Arguments& arguments,
-                       Session& session, std::string_view outcome = {});
+                       Session& session, std::string_view outcome = {}, std::string_view scenario = {});
 // The warnings among them.
 void print_warnings(const std::vector<Diagnostic>& diagnostics, const Arguments& arguments, Session& session);
 

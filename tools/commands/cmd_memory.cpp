@@ -178,6 +178,7 @@ int print_fujii(const Scenario& scenario, const Arguments& arguments, Session& s
     if (!not_read.empty()) session.out << "not read by these formulas: " << join(not_read, ", ") << '\n';
     print_warnings(scenario.warnings, arguments, session);
   }
+  say_unchecked(ledger.capacity, arguments, session);
   return arguments.has("require-fit") && verdict == Verdict::kOutOfMemory ? kAnswerIsNo : kDone;
 }
 
@@ -204,6 +205,7 @@ int memory_command(const Arguments& arguments, Session& session) {
     }
     if (!ends && !arguments.has("quiet"))
       own.err << "note: with `faults` the iteration does not finish; these times are without them\n";
+    say_unchecked(memory.capacity, arguments, own);
     if (!arguments.has("require-fit") || memory.verdict() != Verdict::kOutOfMemory) return kDone;
     say_shortage(memory, answer.what_ifs, own);
     return kAnswerIsNo;

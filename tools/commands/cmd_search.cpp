@@ -27,7 +27,6 @@ namespace stagecraft {
 namespace {
 
 constexpr const char* kExample = "stagecraft search scenarios/llama3-8b-64xA100.yaml";
-constexpr const char* kSpaceFile = "scenarios/search/space.yaml";
 constexpr int kMostListed = 1'000'000;
 
 // Paths of a scenario that the search varies.
@@ -100,10 +99,11 @@ class FileSearch {
     try {
       const int code = search(diagnostics);
       if (diagnostics.has_errors() || !arguments_.has("quiet"))
-        print_diagnostics(diagnostics.sorted(), arguments_, session_, code == kWrongInput ? refused : "");
+        print_diagnostics(diagnostics.sorted(), arguments_, session_, code == kWrongInput ? refused : "",
+                          file_);
       return diagnostics.has_errors() ? kWrongInput : code;
     } catch (const ScenarioError& error) {
-      print_diagnostics(error.diagnostics(), arguments_, session_, refused);
+      print_diagnostics(error.diagnostics(), arguments_, session_, refused, file_);
       return kWrongInput;
     }
   }
@@ -120,7 +120,7 @@ class FileSearch {
     }
     folder_ = tree->folder;
     profile_file_ = profile_file_of(tree->root);
-    auto space = load_search_space(session_.data.root / kSpaceFile, section ? &*section : nullptr, words_,
+    auto space = load_search_space(session_.data.root / kDefaultSpace, section ? &*section : nullptr, words_,
                                    diagnostics);
     if (space) keep_to_stages(*tree, library_, *space, diagnostics);
     if (!space) return kWrongInput;

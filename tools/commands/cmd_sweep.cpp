@@ -68,6 +68,25 @@ std::vector<VariedPath> varied_paths(const SweepSpec& spec) {
   return paths;
 }
 
+// The same command on the file of rows that it has begun.
+std::string command_to_go_on(const Arguments& arguments) {
+  const std::string& sweep = arguments.words().front();
+  const bool like_an_option = sweep.starts_with('-') && sweep != "-";
+  std::string line = "stagecraft sweep" + (like_an_option ? "" : " " + shell_quoted(sweep));
+  for (const OptionSpec& option : options_of(arguments.command())) {
+    if (!arguments.has(option.name) || option.written == Written::kRowByRow || option.name == "force")
+      continue;
+    const std::string name = fmt::format(" --{}", option.name);
+    if (option.argument.empty()) line += name;
+    for (const std::string& value : arguments.all(option.name)) line += name + " " + shell_quoted(value);
+  }
+  if (const auto database = arguments.text("sqlite")) line += " --sqlite " + shell_quoted(*database);
+  if (arguments.has("html")) line += " --force";  // the page of the rows so far is there
+  const std::string rows = arguments.text("output").value_or(arguments.text("resume").value_or(""));
+  line += " --resume " + shell_quoted(rows);
+  return line + (like_an_option ? " -- " + shell_quoted(sweep) : "");
+}
+
 class SweepCommand {
  public:
   SweepCommand(const Arguments& arguments, Session& session, const Sweep& sweep)
@@ -81,23 +100,29 @@ class SweepCommand {
     const Interrupt interrupt;
     const std::span<const std::size_t> todo = std::span(points_).subspan(finished_);
     ProgressLine progress(session_.err, session_.err_is_terminal, todo.size());
-    engine({.sweep = sweep_,
-            .data = session_.data,
-            .cache = cache_,
-            .warnings = warnings_,
-            .points = todo,
-            .accept =
-                [&](std::size_t, const std::string& row) {
-                  return write(row) && show(row) && Interrupt::signal() == 0;
-                },
-            .tick =
-                [&] {
-                  if (!arguments_.has("quiet")) progress.update(outputs_->rows() - finished_);
-                  return Interrupt::signal() == 0;
-                }});
-    progress.finish();
-    print_warnings(warnings_.sorted(), arguments_, session_);
-    return conclude();
+    const auto end = [&] {
+      progress.finish();
+      print_warnings(warnings_.sorted(), arguments_, session_);
+      return conclude();
+    };
+    const auto goes_on = [&] {
+      if (Interrupt::signal() == 0) return true;
+      if (session_.leave) session_.leave(end());  // points that still run hold nothing up
+      return false;
+    };
+    engine(
+        {.sweep = sweep_,
+         .data = session_.data,
+         .cache = cache_,
+         .warnings = warnings_,
+         .points = todo,
+         .accept = [&](std::size_t, const std::string& row) { return write(row) && show(row) && goes_on(); },
+         .tick =
+             [&] {
+               if (!arguments_.has("quiet")) progress.update(outputs_->rows() - finished_);
+               return goes_on();
+             }});
+    return end();
   }
 
  private:
@@ -220,9 +245,7 @@ class SweepCommand {
 
   int interrupted() {
     session_.err << fmt::format("stopped: {} of {} points are done\n", outputs_->rows(), points_.size());
-    if (file_)
-      session_.err << fmt::format("  go on with: stagecraft sweep {} --resume {}\n", sweep_.spec.source,
-                                  row_file_name());
+    if (file_) session_.err << "  go on with: " << printable(command_to_go_on(arguments_)) << '\n';
     return kBySignal + Interrupt::signal();
   }
 

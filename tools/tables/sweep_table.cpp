@@ -63,7 +63,8 @@ std::optional<std::string> SweepTable::add(const RowDocument& row) {
   entry.bubble = row.number("bubble.over_ideal").value_or(0);
   entry.peak_bytes = row.number("memory.peak_bytes");
   entry.goodput = row.number("goodput.samples_per_s");
-  entry.verdict = printable(row.text("memory.verdict"));
+  // Without a capacity everything fits, which is no verdict.
+  if (row.number("memory.capacity_bytes") != 0) entry.verdict = printable(row.text("memory.verdict"));
   entries_.push_back(std::move(entry));
   const std::optional<RowReason> reason = row.feasible() ? std::nullopt : first_reason(row);
   if (!reason) return std::nullopt;
@@ -141,7 +142,7 @@ std::vector<SweepTable::Figure> SweepTable::figures(const std::vector<const Entr
   if (any([](const Entry& e) { return e.peak_bytes.value_or(0) > 0; }))
     all.push_back({.title = "memory", .align = Align::kLeft, .cell = [](const Entry& e) {
                      const Bytes peak(static_cast<std::int64_t>(e.peak_bytes.value_or(0)));
-                     return fmt::format("{} {}", human(peak), e.verdict);
+                     return e.verdict.empty() ? human(peak) : fmt::format("{} {}", human(peak), e.verdict);
                    }});
   return all;
 }
@@ -209,7 +210,8 @@ std::string SweepTable::chart() const {
       bar.clear();
       for (int i = 0; i < eighths / 8; ++i) bar += "█";
       bar += kParts[eighths % 8];
-      bar += fmt::format(" {}{}", four_digits(merit(entry)), entry.feasible ? "" : " " + entry.verdict);
+      bar += fmt::format(" {}{}", four_digits(merit(entry)),
+                         entry.feasible || entry.verdict.empty() ? "" : " " + entry.verdict);
     }
     table.row({values.at(entry.values[at]), bar});
   }

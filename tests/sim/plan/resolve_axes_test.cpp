@@ -90,11 +90,25 @@ TEST(ContextParallel, LeavesSequenceParallelTokensToSplit) {
   EXPECT_TRUE(outcome_of(c).plan);
 }
 
+// The degree that can mend it is named, at its own place.
+TEST(ContextParallel, IsBlamedWhereNoOtherDegreeHelps) {
+  Case c;
+  c.parallelism = {.tensor = 2, .context = 3};
+  c.training.sequence_length = 24;
+  c.origins = {{"parallelism.tensor", {.file = "case.yaml", .line = 3, .column = 5}},
+               {"parallelism.context", {.file = "--set parallelism.context=3"}}};
+  EXPECT_EQ(
+      message_of(c),
+      "--set parallelism.context=3: error: parallelism.context: tensor 2 × context 3 × pipeline 1 = 6 does "
+      "not divide the cluster's 8 GPUs\n"
+      "  hint: context 2 or 4 would do; or change the cluster");
+}
+
 TEST(ContextParallel, IsNamedWhenGpusDoNotAddUp) {
   Case c;
   c.parallelism = {.tensor = 2, .pipeline = 3, .context = 2};
   EXPECT_EQ(message_of(c),
-            "case.yaml: error: parallelism.tensor: tensor 2 × context 2 × pipeline 3 = 12 is more than the "
+            "case.yaml: error: parallelism.pipeline: tensor 2 × context 2 × pipeline 3 = 12 is more than the "
             "cluster's 8 GPUs\n"
             "  hint: pipeline 2 would do; or change the cluster");
   c.parallelism = {.tensor = 2, .pipeline = 2, .data = 4, .context = 2};
@@ -380,7 +394,7 @@ TEST(Resolve, ReportsMistakesOfEveryAxisAtOnce) {
   Case c = with_experts(8, {.tensor = 2, .context = 3, .expert = 3, .expert_tensor = 3});
   EXPECT_THAT(paths_of(c),
               testing::UnorderedElementsAre("parallelism.context", "parallelism.tensor", "parallelism.expert",
-                                            "parallelism.expert_tensor", "parallelism.tensor"));
+                                            "parallelism.expert_tensor", "parallelism.context"));
 }
 
 TEST(Resolve, PlacesAHundredThousandGpusAndTwoTrillionParameters) {

@@ -72,8 +72,13 @@ TEST(Resolve, CountsTheActivationsOfTheReplicasThatTheGpusMake) {
   ASSERT_TRUE(outcome_of(c).plan);
   EXPECT_EQ(outcome_of(c).plan->data, 8);
   c.cluster = cluster_of(1, 1);
-  EXPECT_THAT(message_of(c),
-              testing::HasSubstr("training.global_batch_size: all micro-batches of a replica"));
+  EXPECT_THAT(
+      message_of(c),
+      testing::HasSubstr("training.global_batch_size: all micro-batches of a replica would have about "
+                         "7.45e+18 bytes of activations, and at most 1e+18 are counted"));
+  // Where the tokens of a sample are more than the samples, they are to blame.
+  c.training = {.global_batch_size = 64, .sequence_length = 16'000'000'000'000};
+  EXPECT_THAT(message_of(c), testing::HasSubstr("training.sequence_length: "));
 }
 
 TEST(Resolve, ListsTheTensorSizesThatWouldDo) {
@@ -137,7 +142,7 @@ TEST(Resolve, SaysBothNumbersWhenGpusDoNotAddUp) {
   c.parallelism = {.tensor = 4, .pipeline = 4};
   EXPECT_EQ(
       message_of(c),
-      "case.yaml: error: parallelism.tensor: tensor 4 × pipeline 4 = 16 is more than the cluster's 8 GPUs\n"
+      "case.yaml: error: parallelism.pipeline: tensor 4 × pipeline 4 = 16 is more than the cluster's 8 GPUs\n"
       "  hint: pipeline 2 would do; or change the cluster");
 }
 

@@ -243,6 +243,21 @@ TEST(RenderText, ExplainsOnlyTheFiguresThatItHas) {
   EXPECT_NE(text.find("formulas         bubble over ideal = "), std::string::npos) << text;
 }
 
+// What a rank without a pipeline is idle, it waits for traffic.
+TEST(RenderText, HasNoBubbleWithoutAPipeline) {
+  Report report = made_by_hand();
+  report.memory.stages.resize(1);
+  const std::string text = render_text(report, true);
+  EXPECT_NE(text.find("\nidle             20.0 % over ideal, 25.0 % of rank time, waiting for traffic\n"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("idle over ideal = "), std::string::npos) << text;
+  EXPECT_EQ(text.find("bubble over ideal"), std::string::npos) << text;
+  report.bubble.over_ideal = report.bubble.fraction = 0;
+  EXPECT_NE(render_text(report, false).find("\nidle             0.0 % over ideal, 0.0 % of rank time\n"),
+            std::string::npos);
+}
+
 // A collective that has lost a member holds up the passes behind it on all ranks.
 TEST(RenderText, SaysWhomAnIdleRankWaitsFor) {
   Report report = made_by_hand();
@@ -258,6 +273,15 @@ TEST(RenderText, SaysWhomAnIdleRankWaitsFor) {
   EXPECT_NE(text.find("data 0: idle from 1.00 s on: F0 waits for its parameter gather\n"), std::string::npos)
       << text;
   EXPECT_NE(text.find("F0 waits for parameter gather of"), std::string::npos) << text;
+}
+
+TEST(RenderText, CountsTheIdleRanksThatItDoesNotList) {
+  Report report = made_by_hand();
+  report.faults = {
+      .faults = {"node 1 dies"}, .without = 2s, .stall = 1s, .ranks = std::vector<StalledRank>(9)};
+  EXPECT_NE(render_text(report, false).find("and 1 more rank (--verbose)\n"), std::string::npos);
+  report.faults->ranks.emplace_back();
+  EXPECT_NE(render_text(report, false).find("and 2 more ranks (--verbose)\n"), std::string::npos);
 }
 
 TEST(RenderMemory, DrawsABarPerStageWithAsManyCellsAsItsShareOfTheCapacity) {

@@ -206,6 +206,9 @@ TEST(Failures, TakeAKeyOfTheProcessBesideItsKind) {
 TEST(Failures, HaveAHorizonAboveZero) {
   const std::string job = kJob + "failures: {process: {rate_per_node_day: 0.01}, policy: none, horizon: ";
   EXPECT_THAT(read(job + "0 s}\n").messages, HasSubstr("0 s is not above 0 and at most 100 years"));
+  EXPECT_THAT(
+      read(job + "30}\n").messages,
+      HasSubstr("failures.horizon: '30' has no unit\n  hint: 30 days? units are ns us ms s min h days"));
 }
 
 std::string warnings_of(const std::string& section) {

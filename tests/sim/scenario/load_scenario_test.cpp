@@ -13,6 +13,8 @@
 namespace stagecraft {
 namespace {
 
+using testing::ElementsAre;
+
 using testing::HasSubstr;
 namespace fs = std::filesystem;
 
@@ -501,6 +503,53 @@ TEST(Scenario, ReadsBackEqualFromItsYaml) {
     EXPECT_EQ(a.assertions[i].metric, b.assertions[i].metric);
     EXPECT_EQ(a.assertions[i].relation, b.assertions[i].relation);
     EXPECT_EQ(a.assertions[i].limit, b.assertions[i].limit);
+  }
+}
+
+// `device` is a name and changes no price, so nodes and profile are compared wherever each was named.
+TEST(Scenario, SaysWhereNodesHaveAnotherDeviceThanTheProfile) {
+  const std::string h100 =
+      "stagecraft: 1\nmodel: gpt-22b\ncluster: {node: dgx-h100, nodes: 1}\ntraining: {global_batch_size: "
+      "8}\n";
+  const auto said = [&](const std::string& text, const std::vector<std::string>& overrides) {
+    const Result result = read(text, overrides);
+    EXPECT_TRUE(result.scenario) << result.messages;
+    std::vector<std::string> lines;
+    for (const Diagnostic& warning : result.scenario->warnings)
+      if (warning.code == "other-device") lines.push_back(one_line(warning));
+    return lines;
+  };
+  EXPECT_THAT(
+      said(h100, {"cluster.node.device=V100"}),
+      ElementsAre("cluster.node.device: is V100, and profile h100-sxm5-80gb is of NVIDIA H100 80GB HBM3"));
+  EXPECT_THAT(said(h100, {"cluster.node.profile=b200-sxm-180gb"}),
+              ElementsAre("cluster.node.profile: is of NVIDIA B200, and the nodes have H100-SXM5-80GB"));
+  EXPECT_THAT(said(h100, {"profile=h200-sxm-141gb"}),
+              ElementsAre("profile: is of NVIDIA H200, and the nodes have H100-SXM5-80GB"));
+  EXPECT_THAT(
+      said("stagecraft: 1\nmodel: gpt-22b\ntraining: {global_batch_size: 8}\ncluster: {nodes: 1, node: "
+           "{device: RTX-4090, gpus: 8, nics: 8, nic_bandwidth: 400 Gb/s, pcie: 63 GB/s, nvlink: 450 "
+           "GB/s, nvlink_latency: 1 us, profile: h100-sxm5-80gb}}\n",
+           {}),
+      ElementsAre("cluster.node.profile: is of NVIDIA H100 80GB HBM3, and the nodes have RTX-4090"));
+  EXPECT_THAT(
+      said("stagecraft: 1\nmodel: gpt-22b\ntraining: {global_batch_size: 16}\ncluster: {nodes: [{node: "
+           "dgx-a100-80gb, nodes: 1}, {node: dgx-h100, nodes: 1}]}\n",
+           {"cluster.nodes.1.node={name: odd, device: V100, gpus: 8, nics: 8, nic_bandwidth: 400 Gb/s, "
+            "pcie: 63 GB/s, nvlink: 450 GB/s, nvlink_latency: 1 us, profile: h100-sxm5-80gb}"}),
+      ElementsAre("cluster.nodes: nodes of 'odd' have V100, and profile h100-sxm5-80gb is of NVIDIA H100 "
+                  "80GB HBM3"));
+  EXPECT_THAT(said(h100, {"cluster.node.device=H100-SXM5"}), ElementsAre());
+}
+
+TEST(Scenario, IsSilentOfTheDevicesOfInstalledNodes) {
+  for (const std::string& node : repository_files().data().names("scenarios/nodes")) {
+    const Result result = read("stagecraft: 1\nmodel: gpt-22b\ncluster: {node: " + node +
+                               ", nodes: 1}\ntraining: {global_batch_size: 8}\n");
+    if (node == "dgx-1v") continue;  // of no profile
+    ASSERT_TRUE(result.scenario) << node << result.messages;
+    for (const Diagnostic& warning : result.scenario->warnings)
+      EXPECT_NE(warning.code, "other-device") << node << one_line(warning);
   }
 }
 

@@ -260,5 +260,22 @@ TEST(Scenario, SaysWhatAnImpossibleImbalanceCountsAs) {
   EXPECT_EQ(warnings("1.25, capacity_factor: 1.5"), "");
 }
 
+// A fabric's name brings its latency along.
+TEST(Scenario, IsSilentOfLatenciesThatNobodyWrote) {
+  const auto said = [](const std::vector<std::string>& overrides) {
+    const Result result = read(
+        "stagecraft: 1\nmodel: gpt-22b\ncluster: {node: dgx-a100-80gb, nodes: 1}\ntraining: "
+        "{global_batch_size: "
+        "8}\n",
+        overrides);
+    std::vector<std::string> paths;
+    for (const Diagnostic& warning : result.scenario.value().warnings)
+      if (warning.code == "no-effect") paths.push_back(warning.path);
+    return paths;
+  };
+  EXPECT_THAT(said({"cluster.fabric=ndr-fat-tree"}), ElementsAre());
+  EXPECT_THAT(said({"cluster.fabric.switch_latency=9 us"}), ElementsAre("cluster.fabric.switch_latency"));
+}
+
 }  // namespace
 }  // namespace stagecraft

@@ -7,6 +7,9 @@
 #include <utility>
 #include <vector>
 
+#include "sim/scenario/scenario_tree.hpp"
+#include "sim/search/check_section.hpp"
+#include "tests/sim/repository_files.hpp"
 #include "tests/sim/search/spaces.hpp"
 
 namespace stagecraft {
@@ -45,6 +48,27 @@ TEST(GpuPrice, IsANumberACurrencyAndAnHour) {
   for (const char* text :
        {"", "2", "2 USD", "USD/h", "0 USD/h", "-1 USD/h", "2 /h", "2 US$/h", "1e3 USD/h", "/h"})
     EXPECT_FALSE(parse_gpu_price(text).has_value()) << text;
+}
+
+// check and run say what is wrong with a section that they do not use.
+TEST(SearchSection, IsCheckedWithoutASearch) {
+  const auto mistakes = [](const std::string& section) {
+    Diagnostics diagnostics;
+    const auto root = parse_yaml(small_gpt("search: " + section + "\n"), "small.yaml", diagnostics);
+    check_search_section({.root = root.value(), .source = "small.yaml", .folder = "."}, repository_files(),
+                         diagnostics);
+    std::vector<std::string> lines;
+    for (const Diagnostic& mistake : diagnostics.sorted()) lines.push_back(one_line(mistake));
+    return lines;
+  };
+  EXPECT_THAT(mistakes("{fixx: [schedule], gpus: 256...4096, vary: {parallelism.tenso: [1]}}"),
+              ElementsAre("search.fixx: is not a known key", "search.gpus: is no list of GPU counts",
+                          "parallelism.tenso: is not a known key"));
+  EXPECT_THAT(mistakes("[schedule]"), ElementsAre(HasSubstr("expected a mapping")));
+  // A degree that does not divide is a plan that cannot be, and no mistake of the section.
+  EXPECT_THAT(
+      mistakes("{fix: [schedule], vary: {parallelism.tensor: [1, 2, 3], training.recompute: [none, full]}}"),
+      IsEmpty());
 }
 
 TEST(SearchSpace, HasTheDefaultsWhereNobodySaysOtherwise) {
