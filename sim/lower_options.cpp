@@ -7,7 +7,6 @@
 namespace stagecraft {
 namespace {
 
-// Do two passes of a rank end together, and send at once?
 bool pairs_passes(const Scenario& scenario) {
   return runs_fused_pairs(scenario) || overlaps_expert_exchanges(scenario);
 }
@@ -55,13 +54,19 @@ Duration expected_rollback(const Scenario& scenario, const Schedule& schedule,
 }
 
 // Is a message still on its way when the next pass of its rank may send one?
-bool messages_meet(const IterationPrices& prices) {
+bool outlasts_a_pass(const IterationPrices& prices) {
   Duration longest{}, shortest = Duration::max();
   for (const EdgePrice& edge : prices.edges)
     longest = std::max({longest, edge.forward.total(), edge.backward.total()});
   for (const StagePrice& stage : prices.stages)
     shortest = std::min({shortest, stage.forward.total(), stage.input_gradient.total()});
   return longest > shortest;
+}
+
+// Two passes of a pair end together, and send by one NIC at once.
+bool messages_meet(const Scenario& scenario, const IterationPrices& prices) {
+  return outlasts_a_pass(prices) ||
+         (pairs_passes(scenario) && std::ranges::any_of(prices.edges, &EdgePrice::between_nodes));
 }
 
 }  // namespace
@@ -72,7 +77,7 @@ LowerOptions lower_options(const Scenario& scenario, const Schedule& schedule,
       scenario.options.rules.reduces_behind_backward && scenario.parallelism.pipeline > 1;
   const bool whole = keeps_gradients_whole(scenario);
   return {.blocking_messages = !scenario.overlap.pipeline,
-          .queued_messages = scenario.overlap.pipeline && (pairs_passes(scenario) || messages_meet(prices)),
+          .queued_messages = scenario.overlap.pipeline && messages_meet(scenario, prices),
           .overlap_gradients = scenario.overlap.gradients,
           .overlap_parameters = scenario.overlap.parameters,
           .aligned_gradients = scenario.options.rules.aligned_gradients,

@@ -449,6 +449,7 @@ TEST(Zero, IsOrderedWherePipelinesKeepAllUntilTheStep) {
     job.parallelism.pipeline = 4;
     job.options.memory.whole_gradients = true;
     job.options.reshard_after_forward = false;
+    job.options.rules.memory.fp32_shards = true;
     return memory_of(job).peak();
   };
   EXPECT_LE(peak(3), peak(2));
