@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "sim/explain/codes.hpp"
-#include "sim/explain/memory_what_ifs.hpp"
 #include "sim/explain/sensitivities.hpp"
 #include "sim/simulate.hpp"
 #include "tests/sim/repository_files.hpp"
@@ -302,27 +301,6 @@ TEST(Why, AdvisesLessOffloadWhereCopiesAreTheBound) {
   EXPECT_TRUE(tried.contains("offload.activations=0"));
   ASSERT_TRUE(why.best);
   EXPECT_THAT(why.best->words, testing::StartsWith("offload.activations="));
-}
-
-// System: FSDP2 under a pipeline, which keeps gathered weights. Expectations: to gather them again makes room,
-// as much as in a scenario that says so; without a pipeline they are gathered again as it is.
-TEST(MemoryWhatIfs, GatherAgainWhatFsdp2KeepsUnderAPipeline) {
-  const std::string again = "options.reshard_after_forward=true";
-  const auto with = [](const std::string& pipeline) {
-    return std::vector<std::string>{"parallelism.pipeline=" + pipeline, "parallelism.data=null",
-                                    "parallelism.zero_group=null", "options.software=fsdp2"};
-  };
-  const auto offer = [&](const std::vector<std::string>& overrides) -> std::optional<Bytes> {
-    const Scenario scenario = load("llama3-8b-fsdp-64xH100.yaml", overrides);
-    for (const WhatIf& what_if : memory_what_ifs(scenario, simulate(scenario).memory))
-      if (what_if.change == std::vector{again}) return what_if.peak;
-    return std::nullopt;
-  };
-  std::vector<std::string> said = with("2");
-  said.push_back(again);
-  EXPECT_EQ(offer(with("2")), simulate(load("llama3-8b-fsdp-64xH100.yaml", said)).memory.heaviest().peak());
-  EXPECT_EQ(offer(said), std::nullopt);
-  EXPECT_EQ(offer(with("1")), std::nullopt);
 }
 
 TEST(Codes, AreSortedAndSaySomething) {

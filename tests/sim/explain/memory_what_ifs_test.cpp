@@ -1,0 +1,105 @@
+#include "sim/explain/memory_what_ifs.hpp"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/text.hpp"
+#include "sim/scenario/scenario_tree.hpp"
+#include "sim/simulate.hpp"
+#include "tests/sim/repository_files.hpp"
+
+namespace stagecraft {
+namespace {
+
+// A job, and what is said of its changes.
+struct Asked {
+  Reload reload;
+  Scenario scenario;
+  Report now;
+  std::vector<WhatIf> what_ifs;
+};
+
+Scenario read(const Reload& reload, const std::vector<std::string>& set) {
+  Diagnostics diagnostics;
+  std::optional<Scenario> scenario = reload(set, diagnostics);
+  diagnostics.throw_if_errors();
+  return *std::move(scenario);
+}
+
+Asked ask(const std::string& file, const std::vector<std::string>& set) {
+  Diagnostics diagnostics;
+  std::optional<ScenarioTree> tree =
+      load_tree(STAGECRAFT_SOURCE_DIR "/scenarios/" + file, repository_files(), diagnostics);
+  diagnostics.throw_if_errors();
+  apply_overrides(*tree, set, repository_files(), diagnostics);
+  diagnostics.throw_if_errors();
+  Asked asked{
+      .reload = reload_of(*std::move(tree), repository_files()), .scenario = {}, .now = {}, .what_ifs = {}};
+  asked.scenario = read(asked.reload, {});
+  asked.now = simulate(asked.scenario);
+  asked.what_ifs = memory_what_ifs(asked.scenario, asked.now, asked.reload);
+  return asked;
+}
+
+// A job of `model` and these sections on nodes of 8 H100.
+Asked ask_on_h100(const std::string& model, int nodes, const std::string& parallelism,
+                  const std::string& training) {
+  return ask("llama3-8b-fsdp-64xH100.yaml",
+             {"model=" + model, "cluster={node: dgx-h100, nodes: " + std::to_string(nodes) + "}",
+              "parallelism=" + parallelism, "training=" + training, "options=null"});
+}
+
+const WhatIf* answer_to(const Asked& asked, const std::vector<std::string>& change) {
+  const auto found = std::ranges::find(asked.what_ifs, change, &WhatIf::change);
+  return found == asked.what_ifs.end() ? nullptr : &*found;
+}
+
+// Property: what is promised of a change is what it gives when it is set.
+void expect_to_come_true(const Asked& asked) {
+  EXPECT_FALSE(asked.what_ifs.empty());
+  for (const WhatIf& what_if : asked.what_ifs) {
+    const Report report = simulate(read(asked.reload, what_if.change));
+    EXPECT_EQ(what_if.peak, report.memory.heaviest().peak()) << join(what_if.change, " ");
+    EXPECT_EQ(what_if.iteration_time, report.iteration_time) << join(what_if.change, " ");
+  }
+}
+
+// System: FSDP2 under a pipeline, which keeps gathered weights. Expectations: to gather them again makes room,
+// as much as in a scenario that says so; without a pipeline they are gathered again as it is.
+TEST(MemoryWhatIfs, GatherAgainWhatFsdp2KeepsUnderAPipeline) {
+  const std::vector<std::string> again = {"options.reshard_after_forward=true"};
+  const auto with = [](const std::string& pipeline) {
+    return std::vector<std::string>{"parallelism.pipeline=" + pipeline, "parallelism.data=null",
+                                    "parallelism.zero_group=null", "options.software=fsdp2"};
+  };
+  const Asked asked = ask("llama3-8b-fsdp-64xH100.yaml", with("2"));
+  const WhatIf* offer = answer_to(asked, again);
+  ASSERT_TRUE(offer);
+  EXPECT_EQ(offer->peak, simulate(read(asked.reload, again)).memory.heaviest().peak());
+  std::vector<std::string> said = with("2");
+  said.push_back(again.front());
+  EXPECT_FALSE(answer_to(ask("llama3-8b-fsdp-64xH100.yaml", said), again));
+  EXPECT_FALSE(answer_to(ask("llama3-8b-fsdp-64xH100.yaml", with("1")), again));
+}
+
+// System: Qwen3 over two replicas, whose experts lie on 4 of 8 ranks. Expectations: with experts on all 8 none
+// has a replica, and nothing is sharded any more; the software of sharded jobs, which was assumed, stays.
+TEST(MemoryWhatIfs, KeepTheSoftwareWhereADegreeTakesTheLastReplica) {
+  const Asked asked = ask_on_h100("qwen3-30b-a3b", 2,
+                                  "{tensor: 8, pipeline: 2, data: 1, expert: 4, expert_tensor: 1, "
+                                  "sequence_parallel: true, zero_stage: 2}",
+                                  "{global_batch_size: 2, sequence_length: 1024, recompute: full}");
+  EXPECT_EQ(asked.scenario.options.software, "fsdp2");
+  EXPECT_NE(read(asked.reload, {"parallelism.expert=8"}).options.software, "fsdp2");
+  EXPECT_TRUE(answer_to(asked, {"parallelism.expert=8", "options.software=fsdp2"}));
+  EXPECT_FALSE(answer_to(asked, {"parallelism.expert=8"}));
+  expect_to_come_true(asked);
+}
+
+}  // namespace
+}  // namespace stagecraft
