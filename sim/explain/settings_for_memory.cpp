@@ -120,6 +120,17 @@ Words no_offload(const Scenario& scenario, double OffloadSpec::*share) {
   return only_if(scenario.offload.*share > 0, "0");
 }
 
+// The others that a profile takes for granted, where nobody said which one runs.
+Words other_software(const Scenario& scenario) {
+  if (!scenario.profile || scenario.origins.contains("options.software")) return {};
+  const DefaultSoftware& usual = scenario.profile->software;
+  Words others;
+  for (const std::string& name : {usual.replicated, usual.sharded, usual.sharded_gated, usual.sharded_fp16})
+    if (!name.empty() && name != scenario.options.software && std::ranges::count(others, name) == 0)
+      others.push_back(name);
+  return others;
+}
+
 constexpr Candidate kCandidates[] = {
     {"training.recompute", more_recompute},
     {"parallelism.zero_stage", next_zero_stages},
@@ -139,6 +150,7 @@ constexpr Candidate kCandidates[] = {
     {"offload.optimizer", [](const Scenario& s) { return no_offload(s, &OffloadSpec::optimizer); }},
     {"offload.activations", [](const Scenario& s) { return no_offload(s, &OffloadSpec::activations); }},
     {"offload.weights", [](const Scenario& s) { return no_offload(s, &OffloadSpec::weights); }},
+    {"options.software", other_software},
 };
 
 }  // namespace

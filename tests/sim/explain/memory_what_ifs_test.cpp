@@ -101,5 +101,22 @@ TEST(MemoryWhatIfs, KeepTheSoftwareWhereADegreeTakesTheLastReplica) {
   expect_to_come_true(asked);
 }
 
+// System: Llama 3 8B under ZeRO 3 over 8 ranks without a name of software, by an order of passes on 2 stages.
+// Expectations: the profile's other software is tried, but none that has no pipeline, and none where one is named.
+TEST(MemoryWhatIfs, TryOtherSoftwareWhereItIsAssumed) {
+  const auto softwares = [](const Asked& asked) {
+    std::vector<std::string> names;
+    for (const WhatIf& what_if : asked.what_ifs)
+      if (what_if.change.front().starts_with("options.software=")) names.push_back(what_if.change.front());
+    return names;
+  };
+  const std::string training = "{global_batch_size: 64, micro_batch_size: 2, sequence_length: 8192}";
+  const Asked asked = ask_on_h100("llama-3-8b", 1, "{pipeline: 2, zero_stage: 2}", training);
+  EXPECT_EQ(asked.scenario.options.software, "fsdp2");
+  EXPECT_THAT(softwares(asked), testing::ElementsAre("options.software=megatron-core"));
+  expect_to_come_true(asked);
+  EXPECT_THAT(softwares(ask("llama3-8b-fsdp-64xH100.yaml", {})), testing::IsEmpty());
+}
+
 }  // namespace
 }  // namespace stagecraft
