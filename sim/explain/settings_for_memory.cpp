@@ -143,6 +143,8 @@ constexpr Candidate kCandidates[] = {
      beside_tensor_ranks},
     {"parallelism.pipeline", [](const Scenario& s) { return twice(s, &ParallelSpec::pipeline); },
      half_the_data},
+    {"parallelism.context", [](const Scenario& s) { return twice(s, &ParallelSpec::context); },
+     half_the_data},
     {"parallelism.sequence_parallel", sequence_parallelism},
     {"parallelism.expert", more_expert_ranks},
     {"offload.optimizer", [](const Scenario& s) { return whole_offload(s, &OffloadSpec::optimizer); }},

@@ -118,5 +118,19 @@ TEST(MemoryWhatIfs, TryOtherSoftwareWhereItIsAssumed) {
   EXPECT_THAT(softwares(ask("llama3-8b-fsdp-64xH100.yaml", {})), testing::IsEmpty());
 }
 
+// System: Llama 3 8B of 131,072 tokens, which do not fit over 8 tensor ranks. Expectations: two context ranks make
+// room, with the GPUs kept.
+TEST(MemoryWhatIfs, SplitLongSequencesOverContextRanks) {
+  const std::string training = "{global_batch_size: 8, sequence_length: 131072}";
+  const std::string tensor = "tensor: 8, sequence_parallel: true, zero_stage: 1";
+  const Asked asked = ask_on_h100("llama-3-8b", 8, "{" + tensor + "}", training);
+  EXPECT_EQ(asked.now.memory.verdict(), Verdict::kOutOfMemory);
+  const WhatIf* offer = answer_to(asked, {"parallelism.context=2"});
+  ASSERT_TRUE(offer);
+  EXPECT_NE(offer->verdict, Verdict::kOutOfMemory);
+  const Asked of_data = ask_on_h100("llama-3-8b", 8, "{data: 8, " + tensor + "}", training);
+  EXPECT_TRUE(answer_to(of_data, {"parallelism.context=2", "parallelism.data=4"}));
+}
+
 }  // namespace
 }  // namespace stagecraft
