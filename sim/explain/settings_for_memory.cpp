@@ -120,6 +120,19 @@ Words no_offload(const Scenario& scenario, double OffloadSpec::*share) {
   return only_if(scenario.offload.*share > 0, "0");
 }
 
+// 1F1B, of which no other order with whole backwards holds less, for all others.
+Words one_f_one_b(const Scenario& scenario) {
+  const auto& listed = scenario.options.rules.schedules;
+  const bool runs = !listed || std::ranges::find(*listed, "1f1b") != listed->end();
+  return only_if(
+      runs && scenario.parallelism.pipeline > 1 && !scenario.order && scenario.schedule.name != "1f1b",
+      "1f1b");
+}
+
+Words one_chunk(const Scenario& scenario) {
+  return only_if(scenario.parallelism.virtual_stages > 1, "parallelism.virtual_stages=1");
+}
+
 // The others that a profile takes for granted, where nobody said which one runs.
 Words other_software(const Scenario& scenario) {
   if (!scenario.profile || scenario.origins.contains("options.software")) return {};
@@ -152,6 +165,7 @@ constexpr Candidate kCandidates[] = {
     {"offload.optimizer", [](const Scenario& s) { return no_offload(s, &OffloadSpec::optimizer); }},
     {"offload.activations", [](const Scenario& s) { return no_offload(s, &OffloadSpec::activations); }},
     {"offload.weights", [](const Scenario& s) { return no_offload(s, &OffloadSpec::weights); }},
+    {"schedule", one_f_one_b, one_chunk},
     {"options.software", other_software},
 };
 

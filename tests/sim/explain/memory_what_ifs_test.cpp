@@ -132,5 +132,22 @@ TEST(MemoryWhatIfs, SplitLongSequencesOverContextRanks) {
   EXPECT_TRUE(answer_to(of_data, {"parallelism.context=2", "parallelism.data=4"}));
 }
 
+// Expectations: all orders that hold more than 1F1B are told of it; chunks are taken back with it.
+TEST(MemoryWhatIfs, Try1F1BForOtherOrders) {
+  const std::string training = "{global_batch_size: 128, sequence_length: 8192}";
+  for (const char* order :
+       {"gpipe", "looped-bfs", "interleaved-1f1b", "dualpipe", "chimera", "zb-h2", "zb-2p"}) {
+    SCOPED_TRACE(order);
+    Asked asked = ask("llama3-8b-fsdp-64xH100.yaml",
+                      {"parallelism={pipeline: 4}", "options={software: megatron-lm-2021}",
+                       std::string("schedule=") + order});
+    std::vector<std::string> change = {"schedule=1f1b"};
+    if (asked.scenario.parallelism.virtual_stages > 1) change.emplace_back("parallelism.virtual_stages=1");
+    EXPECT_TRUE(answer_to(asked, change));
+  }
+  const Asked plain = ask("llama3-8b-fsdp-64xH100.yaml", {"parallelism={pipeline: 4}"});
+  EXPECT_FALSE(answer_to(plain, {"schedule=1f1b"}));
+}
+
 }  // namespace
 }  // namespace stagecraft
