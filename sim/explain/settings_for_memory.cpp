@@ -40,6 +40,10 @@ Words more_recompute(const Scenario& scenario) {
   return values;
 }
 
+Words flash_attention(const Scenario& scenario) {
+  return only_if(scenario.training.attention == Attention::kUnfused, "flash");
+}
+
 Words next_zero_stages(const Scenario& scenario) {
   Words values;
   for (int zero = scenario.parallelism.zero_stage + 1; zero <= 3; ++zero)
@@ -146,6 +150,7 @@ Words other_software(const Scenario& scenario) {
 
 constexpr Candidate kCandidates[] = {
     {"training.recompute", more_recompute},
+    {"training.attention", flash_attention},
     {"parallelism.zero_stage", next_zero_stages},
     {"training.micro_batch_size", half_the_micro_batch},
     {"options.fp8_parameters", weights_in_fp8},

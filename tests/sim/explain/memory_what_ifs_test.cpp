@@ -149,5 +149,11 @@ TEST(MemoryWhatIfs, Try1F1BForOtherOrders) {
   EXPECT_FALSE(answer_to(plain, {"schedule=1f1b"}));
 }
 
+TEST(MemoryWhatIfs, TryFlashAttentionWhereItIsUnfused) {
+  const std::vector<std::string> flash = {"training.attention=flash"};
+  EXPECT_TRUE(answer_to(ask("llama3-8b-fsdp-64xH100.yaml", {"training.attention=unfused"}), flash));
+  EXPECT_FALSE(answer_to(ask("llama3-8b-fsdp-64xH100.yaml", {}), flash));
+}
+
 }  // namespace
 }  // namespace stagecraft
