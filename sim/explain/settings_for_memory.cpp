@@ -51,9 +51,13 @@ Words next_zero_stages(const Scenario& scenario) {
   return values;
 }
 
-Words half_the_micro_batch(const Scenario& scenario) {
+// All that divide it, so that the batch stays whole; the largest first.
+Words smaller_micro_batches(const Scenario& scenario) {
   const std::int64_t now = scenario.training.micro_batch_size;
-  return only_if(now % 2 == 0, fmt::to_string(now / 2));
+  Words values;
+  for (std::int64_t parts = 2; parts <= now; ++parts)
+    if (now % parts == 0) values.push_back(fmt::to_string(now / parts));
+  return values;
 }
 
 Words weights_in_fp8(const Scenario& scenario) {
@@ -152,7 +156,7 @@ constexpr Candidate kCandidates[] = {
     {"training.recompute", more_recompute},
     {"training.attention", flash_attention},
     {"parallelism.zero_stage", next_zero_stages},
-    {"training.micro_batch_size", half_the_micro_batch},
+    {"training.micro_batch_size", smaller_micro_batches},
     {"options.fp8_parameters", weights_in_fp8},
     {"training.moment_dtype", narrow_moments},
     {"parallelism.zero_group", wider_zero_groups},

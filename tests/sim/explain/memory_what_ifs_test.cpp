@@ -155,5 +155,20 @@ TEST(MemoryWhatIfs, TryFlashAttentionWhereItIsUnfused) {
   EXPECT_FALSE(answer_to(ask("llama3-8b-fsdp-64xH100.yaml", {}), flash));
 }
 
+TEST(MemoryWhatIfs, TryAllDivisorsOfAMicroBatch) {
+  const auto sizes = [](const std::string& size) {
+    std::vector<std::string> tried;
+    for (const WhatIf& what_if : ask("llama3-8b-fsdp-64xH100.yaml",
+                                     {"training.global_batch_size=768", "training.micro_batch_size=" + size})
+                                     .what_ifs)
+      if (what_if.change.size() == 1 && what_if.change.front().starts_with("training.micro_batch_size="))
+        tried.push_back(what_if.change.front().substr(what_if.change.front().find('=') + 1));
+    return tried;
+  };
+  EXPECT_THAT(sizes("4"), testing::UnorderedElementsAre("1", "2"));
+  EXPECT_THAT(sizes("3"), testing::ElementsAre("1"));
+  EXPECT_THAT(sizes("1"), testing::IsEmpty());
+}
+
 }  // namespace
 }  // namespace stagecraft
