@@ -1,7 +1,9 @@
 #include "sim/explain/memory_what_ifs.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "sim/explain/settings_for_memory.hpp"
@@ -37,6 +39,41 @@ bool runs_order(const Scenario& scenario) {
          std::ranges::find(*listed, scenario.schedule.name) != listed->end();
 }
 
+bool fits(const WhatIf& what_if) {
+  return what_if.verdict != Verdict::kOutOfMemory;
+}
+
+// Where a change that makes the job fit costs more than this share of the time, two together may cost less.
+constexpr double kDear = 0.1;
+// A pair takes a ledger, and one that fits a simulation.
+constexpr std::size_t kPairsTried = 40, kPairsOffered = 3;
+
+// Two changes to try together.
+struct Pair {
+  std::vector<std::string> set;
+  double time = 0;  // if each of them changed the time as it does alone
+};
+
+std::string_view key_of(std::string_view assignment) {
+  return assignment.substr(0, assignment.find('='));
+}
+
+// Both changes; nothing where they set a key to different values.
+std::optional<std::vector<std::string>> both(const WhatIf& one, const WhatIf& other) {
+  std::vector<std::string> set = one.change;
+  for (const std::string& assignment : other.change) {
+    const auto same_key = [&](const std::string& set_before) {
+      return key_of(set_before) == key_of(assignment);
+    };
+    const auto before = std::ranges::find_if(one.change, same_key);
+    if (before == one.change.end())
+      set.push_back(assignment);
+    else if (*before != assignment)
+      return std::nullopt;
+  }
+  return set;
+}
+
 // Tries changes of one scenario.
 class Trials {
  public:
@@ -47,10 +84,50 @@ class Trials {
     std::vector<WhatIf> answers;
     for (std::vector<std::string>& set : settings_for_memory(scenario_))
       if (std::optional<WhatIf> answer = tried(std::move(set))) answers.push_back(*std::move(answer));
+    if (now_.memory.verdict() == Verdict::kOutOfMemory) add_pairs(answers);
     return answers;
   }
 
  private:
+  // The time of the fastest change that fits; nothing where none does.
+  [[nodiscard]] static std::optional<Duration> fastest_fit(const std::vector<WhatIf>& answers) {
+    std::optional<Duration> best;
+    for (const WhatIf& answer : answers)
+      if (fits(answer) && (!best || answer.iteration_time < *best)) best = answer.iteration_time;
+    return best;
+  }
+
+  // Pairs of changes that do not fit alone, but save enough together; those that cost least first.
+  [[nodiscard]] std::vector<Pair> pairs_of(const std::vector<WhatIf>& answers) const {
+    const double now = to_seconds(now_.iteration_time);
+    const Bytes lacking = shortage_of(now_.memory);
+    std::vector<Pair> pairs;
+    for (auto one = answers.begin(); one != answers.end(); ++one)
+      for (auto other = answers.begin(); other != one; ++other) {
+        if (fits(*one) || fits(*other) || one->shortage + other->shortage > lacking) continue;
+        const double time = to_seconds(one->iteration_time) * to_seconds(other->iteration_time) / now;
+        if (auto set = both(*other, *one)) pairs.push_back({.set = *std::move(set), .time = time});
+      }
+    std::ranges::stable_sort(pairs, {}, &Pair::time);
+    return pairs;
+  }
+
+  // Adds the first pairs that fit, where no single change does or the fastest is dear.
+  void add_pairs(std::vector<WhatIf>& answers) const {
+    const std::optional<Duration> fastest = fastest_fit(answers);
+    const double dear = (1 + kDear) * to_seconds(now_.iteration_time);
+    if (fastest && to_seconds(*fastest) <= dear) return;
+    std::size_t tried_pairs = 0, offered = 0;
+    for (Pair& pair : pairs_of(answers)) {
+      if (fastest && pair.time >= to_seconds(*fastest)) return;
+      if (tried_pairs++ == kPairsTried || offered == kPairsOffered) return;
+      std::optional<WhatIf> answer = tried(std::move(pair.set), Verdict::kTight);
+      if (!answer) continue;
+      answers.push_back(*std::move(answer));
+      ++offered;
+    }
+  }
+
   // A variant that can run.
   [[nodiscard]] std::optional<Variant> feasible(std::vector<std::string> set) const {
     Diagnostics diagnostics;
@@ -64,10 +141,14 @@ class Trials {
     return variant;
   }
 
-  // Nothing where it cannot run, or does not help. The ledger says so before an iteration is simulated.
-  [[nodiscard]] std::optional<WhatIf> tried(std::vector<std::string> set) const {
+  // Nothing where it cannot run, does not help, or has a worse verdict than `worst`. The ledger says so before
+  // an iteration is simulated.
+  [[nodiscard]] std::optional<WhatIf> tried(std::vector<std::string> set,
+                                            Verdict worst = Verdict::kOutOfMemory) const {
     const std::optional<Variant> variant = feasible(std::move(set));
-    if (!variant || !is_better(memory_of(*variant->scenario), now_.memory)) return std::nullopt;
+    if (!variant) return std::nullopt;
+    const MemoryLedger there = memory_of(*variant->scenario);
+    if (there.verdict() > worst || !is_better(there, now_.memory)) return std::nullopt;
     const Report report = simulate(*variant->scenario);
     return WhatIf{.change = variant->set,
                   .peak = report.memory.heaviest().peak(),

@@ -1,4 +1,4 @@
-// Changes that would make a job fit, each simulated.
+// Changes that would make a job fit: one at a time, or two where one is not enough, each simulated.
 #pragma once
 
 #include <string>
@@ -23,9 +23,10 @@ struct WhatIf {
 [[nodiscard]] Scenario without_stop(Scenario scenario, const Report& report);
 
 // Of settings_for_memory() the feasible ones that lack less memory than `now`, the report of the scenario; where
-// none is lacking, those that use less of the fuller of GPUs and hosts. Fitting variants come first, by time, then
-// the others by their shortage. `reload`: of the scenario, or of the same with faults. requires a scenario whose
-// iteration ends.
+// none is lacking, those that use less of the fuller of GPUs and hosts. Where no change alone makes a job fit, or
+// the fastest one costs more than a tenth of the time, a few pairs that do are among them. Fitting variants come
+// first, by time, then the others by their shortage. `reload`: of the scenario, or of the same with faults.
+// requires a scenario whose iteration ends.
 [[nodiscard]] std::vector<WhatIf> memory_what_ifs(const Scenario& scenario, const Report& now,
                                                   const Reload& reload);
 

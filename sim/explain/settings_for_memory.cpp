@@ -4,8 +4,9 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <iterator>
+#include <functional>
 #include <optional>
+#include <set>
 #include <string_view>
 #include <utility>
 #include <variant>
@@ -54,9 +55,12 @@ Words next_zero_stages(const Scenario& scenario) {
 // All that divide it, so that the batch stays whole; the largest first.
 Words smaller_micro_batches(const Scenario& scenario) {
   const std::int64_t now = scenario.training.micro_batch_size;
+  std::set<std::int64_t, std::greater<>> sizes;
+  for (std::int64_t parts = 1; parts * parts <= now; ++parts)
+    if (now % parts == 0) sizes.insert({parts, now / parts});
+  sizes.erase(now);
   Words values;
-  for (std::int64_t parts = 2; parts <= now; ++parts)
-    if (now % parts == 0) values.push_back(fmt::to_string(now / parts));
+  for (const std::int64_t size : sizes) values.push_back(fmt::to_string(size));
   return values;
 }
 
@@ -128,7 +132,7 @@ Words no_offload(const Scenario& scenario, double OffloadSpec::*share) {
   return only_if(scenario.offload.*share > 0, "0");
 }
 
-// 1F1B, of which no other order with whole backwards holds less, for all others.
+// 1F1B for any other order: most of them hold more.
 Words one_f_one_b(const Scenario& scenario) {
   const auto& listed = scenario.options.rules.schedules;
   const bool runs = !listed || std::ranges::find(*listed, "1f1b") != listed->end();

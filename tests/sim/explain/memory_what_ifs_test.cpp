@@ -170,5 +170,24 @@ TEST(MemoryWhatIfs, TryAllDivisorsOfAMicroBatch) {
   EXPECT_THAT(sizes("1"), testing::IsEmpty());
 }
 
+// System: GPT-3 on 9 nodes of A100, where sharded gradients alone make it fit, at more than twice the time.
+// Expectations: two changes that do not fit alone, sharded optimizer states and narrow moments, cost nothing, and
+// are the first that is offered.
+TEST(MemoryWhatIfs, TryPairsWhereOneChangeIsDear) {
+  const Asked asked =
+      ask("gpt3-175b-1024xA100.yaml",
+          {"cluster={node: dgx-a100-80gb, nodes: 9}", "schedule=1f1b", "training.global_batch_size=48",
+           "parallelism={tensor: 8, pipeline: 3, data: 3, sequence_parallel: true}"});
+  ASSERT_EQ(asked.now.memory.verdict(), Verdict::kOutOfMemory);
+  const std::vector<std::string> pair = {"parallelism.zero_stage=1", "training.moment_dtype=bf16"};
+  ASSERT_TRUE(answer_to(asked, pair));
+  EXPECT_EQ(asked.what_ifs.front().change, pair);
+  EXPECT_NE(asked.what_ifs.front().verdict, Verdict::kOutOfMemory);
+  EXPECT_LT(asked.what_ifs.front().iteration_time, asked.now.iteration_time);
+  for (const std::string& alone : pair)
+    EXPECT_EQ(answer_to(asked, {alone})->verdict, Verdict::kOutOfMemory) << alone;
+  expect_to_come_true(asked);
+}
+
 }  // namespace
 }  // namespace stagecraft
