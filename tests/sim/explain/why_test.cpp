@@ -181,25 +181,24 @@ TEST(Why, TheBestChangeIsReallySimulatedAndFits) {
 }
 
 // System: micro-batches of 4 without recompute do not fit into 79.1 GiB. Overlapping tensor communication is
-// faster and does not fit either; micro-batches of 2 fit and take longer.
+// faster and does not fit either; micro-batches of 1 fit and take longer.
 TEST(Why, OfAJobThatDoesNotFitNamesTheFastestChangeThatDoes) {
   const std::vector<std::string> large = {"training.micro_batch_size=4", "training.recompute=none"};
   const Report report = simulate(load("llama3-8b-64xA100.yaml", large));
   ASSERT_EQ(report.memory.verdict(), Verdict::kOutOfMemory);
   const Why why = why_of("llama3-8b-64xA100.yaml", large);
   ASSERT_TRUE(why.best);
-  EXPECT_EQ(why.best->words, "parallelism.tensor=4 parallelism.data=16");
+  EXPECT_EQ(why.best->words, "training.micro_batch_size=1");
   EXPECT_NE(why.best->verdict, Verdict::kOutOfMemory);
   EXPECT_GT(*why.best->iteration_time, report.iteration_time);
   EXPECT_THAT(why.sentences.back(), HasSubstr("First make it fit into memory"));
-  EXPECT_THAT(why.sentences.back(),
-              HasSubstr("parallelism.tensor=4 parallelism.data=16 is the fastest that fits"));
+  EXPECT_THAT(why.sentences.back(), HasSubstr("training.micro_batch_size=1 is the fastest that fits"));
 }
 
-// Micro-batches of 16 fit by no single change.
+// Micro-batches of 16 long samples fit by no single change.
 TEST(Why, WhereNoChangeFitsSaysWhomToAsk) {
-  const Why why =
-      why_of("llama3-8b-64xA100.yaml", {"training.micro_batch_size=16", "training.recompute=none"});
+  const Why why = why_of("llama3-8b-64xA100.yaml", {"training.micro_batch_size=16", "training.recompute=none",
+                                                    "training.sequence_length=131072"});
   EXPECT_FALSE(why.best);
   EXPECT_THAT(why.sentences.back(), HasSubstr("none of "));
   EXPECT_THAT(why.sentences.back(), HasSubstr("`stagecraft memory`"));
