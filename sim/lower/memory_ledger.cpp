@@ -264,6 +264,7 @@ StageMemory RankLedger::stage(const PipelineTensors& tensors) const {
   };
   LedgerItems items = held(RankStates::When::kPasses), step = held(RankStates::When::kStep);
   states_.add_step(step);
+  const MemorySums beside_passes = items.sums(), in_step = step.sums();
   add_activations(items, peak, tensors);
 
   PeakMoment moment;
@@ -278,6 +279,8 @@ StageMemory RankLedger::stage(const PipelineTensors& tensors) const {
   StageMemory memory = std::move(items).stage(rank_);
   memory.fragmentation = fragmentation;
   memory.moment = moment;
+  memory.beside_passes = beside_passes;
+  memory.in_step = in_step;
   return memory;
 }
 
@@ -359,9 +362,11 @@ MemoryLedger stages_ledger(const StagesSpec& model, const ParallelPlan& plan, co
     const std::vector<Action>& order = drained.ranks[static_cast<std::size_t>(rank)];
     const ReplayPeak peak = replay_memory(order, passes);
     LedgerItems& items = ranks[static_cast<std::size_t>(rank)];
+    const MemorySums always = items.sums();
     items.add(kActivations, "activations", peak.live);
-    ledger.stages.push_back(std::move(items).stage(rank));
-    ledger.stages.back().moment = moment_of(order, peak, passes);
+    StageMemory& memory = ledger.stages.emplace_back(std::move(items).stage(rank));
+    memory.moment = moment_of(order, peak, passes);
+    memory.beside_passes = memory.in_step = always;
   }
   return ledger;
 }

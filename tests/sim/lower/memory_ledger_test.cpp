@@ -303,6 +303,9 @@ TEST(Step, HasFp32CopiesOfSixteenBitGradients) {
   const StageMemory memory = memory_of(job);
   EXPECT_FALSE(memory.moment.action.has_value());
   EXPECT_EQ(memory.of(MemoryClass::kGradients), Bytes((2 + 4) * kParameters));
+  constexpr auto kOf = static_cast<std::size_t>(MemoryClass::kGradients);
+  EXPECT_EQ(memory.in_step[kOf], Bytes((2 + 4) * kParameters));
+  EXPECT_EQ(memory.beside_passes[kOf], Bytes(2 * kParameters));  // passes do not see the copy
   job.options.memory.bucket_copies = true;
   EXPECT_EQ(memory_of(job).of(MemoryClass::kGradients), Bytes((2 + 4 + 4) * kParameters));
   job = zero(1, 8);
