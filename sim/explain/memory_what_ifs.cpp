@@ -6,8 +6,8 @@
 #include <string_view>
 #include <utility>
 
+#include "sim/explain/changed_scenario.hpp"
 #include "sim/explain/settings_for_memory.hpp"
-#include "sim/explain/variant.hpp"
 
 namespace stagecraft {
 namespace {
@@ -31,8 +31,8 @@ bool is_better(const MemoryLedger& there, const MemoryLedger& now) {
   return there.heaviest().peak() < now.heaviest().peak();
 }
 
-// Does its software run its order of passes? What is not listed may be another form of it, or a mere question of
-// what if: it is asked of software that nobody named.
+// Does its software list its order of passes? Asked of software that nobody named: who names one may mean another
+// form of the order.
 bool runs_order(const Scenario& scenario) {
   const auto& listed = scenario.options.rules.schedules;
   return !listed || scenario.parallelism.pipeline == 1 ||
@@ -129,9 +129,9 @@ class Trials {
   }
 
   // A variant that can run.
-  [[nodiscard]] std::optional<Variant> feasible(std::vector<std::string> set) const {
+  [[nodiscard]] std::optional<ChangedScenario> feasible(std::vector<std::string> set) const {
     Diagnostics diagnostics;
-    Variant variant = variant_of(scenario_, std::move(set), reload_, diagnostics);
+    ChangedScenario variant = changed_scenario(scenario_, std::move(set), reload_, diagnostics);
     if (!variant.scenario) return std::nullopt;
     const OptionsSpec& options = variant.scenario->options;
     if (!has_ranks(options.rules, variant.scenario->parallelism)) return std::nullopt;
@@ -145,7 +145,7 @@ class Trials {
   // an iteration is simulated.
   [[nodiscard]] std::optional<WhatIf> tried(std::vector<std::string> set,
                                             Verdict worst = Verdict::kOutOfMemory) const {
-    const std::optional<Variant> variant = feasible(std::move(set));
+    const std::optional<ChangedScenario> variant = feasible(std::move(set));
     if (!variant) return std::nullopt;
     const MemoryLedger there = memory_of(*variant->scenario);
     if (there.verdict() > worst || !is_better(there, now_.memory)) return std::nullopt;

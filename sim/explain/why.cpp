@@ -7,11 +7,11 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "sim/explain/changed_scenario.hpp"
 #include "sim/explain/explain_passes.hpp"
 #include "sim/explain/sensitivities.hpp"
 #include "sim/explain/settings_for_memory.hpp"
 #include "sim/explain/settings_to_try.hpp"
-#include "sim/explain/variant.hpp"
 #include "sim/report/rank_passes.hpp"
 #include "sim/simulate.hpp"
 
@@ -125,7 +125,7 @@ void measure(const Scenario& scenario, TriedChange& change) {
 
 TriedChange tried(const std::vector<std::string>& set, const Scenario& scenario, const Reload& reload) {
   Diagnostics diagnostics;
-  const Variant variant = variant_of(scenario, set, reload, diagnostics);
+  const ChangedScenario variant = changed_scenario(scenario, set, reload, diagnostics);
   TriedChange change{.words = join(variant.set, " "), .set = variant.set};
   if (variant.scenario) {
     measure(*variant.scenario, change);

@@ -1,4 +1,4 @@
-#include "sim/explain/variant.hpp"
+#include "sim/explain/changed_scenario.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -24,17 +24,17 @@ bool has_ranks(const SoftwareRules& software, const ParallelSpec& parallelism) {
   return orders || (parallelism.pipeline == 1 && parallelism.tensor == 1);
 }
 
-Variant variant_of(const Scenario& scenario, std::vector<std::string> set, const Reload& reload,
-                   Diagnostics& diagnostics) {
-  Variant variant{.set = std::move(set), .scenario = {}};
-  variant.scenario = read(variant.set, reload, diagnostics);
-  if (!variant.scenario || names_software(variant.set)) return variant;
+ChangedScenario changed_scenario(const Scenario& scenario, std::vector<std::string> set, const Reload& reload,
+                                 Diagnostics& diagnostics) {
+  ChangedScenario changed{.set = std::move(set), .scenario = {}};
+  changed.scenario = read(changed.set, reload, diagnostics);
+  if (!changed.scenario || names_software(changed.set)) return changed;
   const OptionsSpec& now = scenario.options;
-  if (variant.scenario->options.software == now.software) return variant;
-  if (!has_ranks(now.rules, variant.scenario->parallelism)) return variant;
-  variant.set.push_back("options.software=" + now.software);
-  variant.scenario = read(variant.set, reload, diagnostics);
-  return variant;
+  if (changed.scenario->options.software == now.software) return changed;
+  if (!has_ranks(now.rules, changed.scenario->parallelism)) return changed;
+  changed.set.push_back("options.software=" + now.software);
+  changed.scenario = read(changed.set, reload, diagnostics);
+  return changed;
 }
 
 }  // namespace stagecraft

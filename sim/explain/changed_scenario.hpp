@@ -11,15 +11,15 @@
 
 namespace stagecraft {
 
-struct Variant {
+struct ChangedScenario {
   std::vector<std::string> set;      // as in --set: "training.recompute=full"
   std::optional<Scenario> scenario;  // nothing where that is refused
 };
 
 // `reload`: of the scenario. Which software is assumed may depend on what is set (ZeRO stages, replicas). The
 // one of the scenario stays where it can, and then `set` names it as well.
-[[nodiscard]] Variant variant_of(const Scenario& scenario, std::vector<std::string> set, const Reload& reload,
-                                 Diagnostics& diagnostics);
+[[nodiscard]] ChangedScenario changed_scenario(const Scenario& scenario, std::vector<std::string> set,
+                                               const Reload& reload, Diagnostics& diagnostics);
 
 // Software without orders of passes has neither pipeline nor tensor ranks (load_software.hpp).
 [[nodiscard]] bool has_ranks(const SoftwareRules& software, const ParallelSpec& parallelism);
