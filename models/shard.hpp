@@ -54,7 +54,9 @@ inline constexpr std::string_view kExpertDispatcherNames[] = {"all-to-all", "all
 // kernels.
 struct SoftwareMemory {
   bool fused_loss = false, compiled_loss = false, fp32_logits = false;  // losses: loss_kind()
-  bool keep_outputs = false;  // a stage keeps its output until the backward (DeepSpeed's pipeline)
+  // A stage keeps what it sent: until the backward of that micro-batch (DeepSpeed's pipeline), under
+  // step_messages until the step ends, when the last stage joins what it kept (PyTorch's until mid 2025).
+  bool keep_outputs = false;
   // One unused 16-bit gradient per shape of weight (Transformer Engine from 2.3 on, where GEMMs accumulate
   // into the main gradients themselves).
   bool gradient_placeholders = false;
@@ -93,8 +95,8 @@ struct MemoryRules {
   //   source  megatron/core/distributed/fsdp/src/megatron_fsdp/megatron_fsdp.py, suggested_RS_queue_capacity
   //           and suggested_AG_prefetch_size; param_and_grad_buffer.py, wait_for_previous_grad_reduce.
   std::int64_t communication_unit = 0;
-  // PyTorch's pipeline: every micro-batch has its own receive buffers. A stage's outputs, including the
-  // logits of the last stage, stay until the step ends.
+  // PyTorch's pipeline: every micro-batch has its own receive buffers, and what SoftwareMemory::keep_outputs
+  // keeps stays until the step ends, the logits of the last stage with it.
   bool step_messages = false;
   bool user_buffers = true;  // overlapped tensor collectives have registered buffers (TransformerEngine)
 

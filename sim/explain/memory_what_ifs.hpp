@@ -1,9 +1,10 @@
-// Changes that would make a job fit: one at a time, each simulated.
+// Changes that would make a job fit: one at a time, or two where one is not enough, each simulated.
 #pragma once
 
 #include <string>
 #include <vector>
 
+#include "sim/scenario/scenario_tree.hpp"
 #include "sim/simulate.hpp"
 
 namespace stagecraft {
@@ -17,28 +18,16 @@ struct WhatIf {
   Duration iteration_time{};
 };
 
-// The changed scenario with its description; the original is unchanged.
-struct MemoryVariant {
-  std::vector<std::string> change;
-  Scenario scenario;
-};
-// Changes that can help a transformer: more recompute, the next ZeRO stages, states over more replicas, weights
-// gathered again, half the micro-batch, weights in fp8, twice the tensor or pipeline degree with the GPUs kept,
-// sequence parallelism, experts on more ranks, optimizer or activations in host memory, less offload. Whether a
-// variant is feasible is not asked here. None for abstract stages.
-[[nodiscard]] std::vector<MemoryVariant> memory_variants(const Scenario& scenario);
-
-// A profile's software may be another one where weights or gradients are sharded: a change of the ZeRO stage
-// alone, as in --set, keeps this one.
-void keep_software(std::vector<std::string>& set, const Scenario& scenario, int zero_stage);
-
 // The scenario of which changes are tried. A dead node stops the iteration of `report`, and says nothing of times:
 // then it is the one without faults, which do not move memory.
 [[nodiscard]] Scenario without_stop(Scenario scenario, const Report& report);
 
-// The feasible variants that lack less memory than `now`, the ledger of the scenario; where none is lacking,
-// those that use less of the fuller of GPUs and hosts. Fitting variants come first, by time, then the others
-// by their shortage. requires a scenario whose iteration ends.
-[[nodiscard]] std::vector<WhatIf> memory_what_ifs(const Scenario& scenario, const MemoryLedger& now);
+// Of settings_for_memory() the feasible ones that lack less memory than `now`, the report of the scenario; where
+// none is lacking, those that use less of the fuller of GPUs and hosts. Where no change alone makes a job fit, or
+// the fastest one costs more than a tenth of the time, a few pairs that do are among them. Fitting variants come
+// first, by time, then the others by their shortage. `reload`: of the scenario, or of the same with faults.
+// requires a scenario whose iteration ends.
+[[nodiscard]] std::vector<WhatIf> memory_what_ifs(const Scenario& scenario, const Report& now,
+                                                  const Reload& reload);
 
 }  // namespace stagecraft

@@ -9,7 +9,6 @@
 #include <variant>
 
 #include "sim/explain/balanced_split.hpp"
-#include "sim/explain/memory_what_ifs.hpp"
 
 namespace stagecraft {
 namespace {
@@ -140,11 +139,7 @@ class Changes {
   // Gathers that the job has memory to do without.
   void less_sharding() {
     const int now = zero_stage_in_effect(scenario_);
-    for (int less = now - 1; less >= 0; --less) {
-      std::vector<std::string> set = {fmt::format("parallelism.zero_stage={}", less)};
-      keep_software(set, scenario_, less);
-      add(std::move(set));
-    }
+    for (int less = now - 1; less >= 0; --less) add({fmt::format("parallelism.zero_stage={}", less)});
     if (now == 3 && reshards_after_forward(scenario_)) add({"options.reshard_after_forward=false"});
   }
 

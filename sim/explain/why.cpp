@@ -7,9 +7,10 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "sim/explain/changed_scenario.hpp"
 #include "sim/explain/explain_passes.hpp"
-#include "sim/explain/memory_what_ifs.hpp"
 #include "sim/explain/sensitivities.hpp"
+#include "sim/explain/settings_for_memory.hpp"
 #include "sim/explain/settings_to_try.hpp"
 #include "sim/report/rank_passes.hpp"
 #include "sim/simulate.hpp"
@@ -122,12 +123,12 @@ void measure(const Scenario& scenario, TriedChange& change) {
   }
 }
 
-TriedChange tried(const std::vector<std::string>& set, const Reload& reload) {
-  TriedChange change{.words = join(set, " "), .set = set};
+TriedChange tried(const std::vector<std::string>& set, const Scenario& scenario, const Reload& reload) {
   Diagnostics diagnostics;
-  const std::optional<Scenario> scenario = reload(set, diagnostics);
-  if (scenario && !diagnostics.has_errors()) {
-    measure(*scenario, change);
+  const ChangedScenario variant = changed_scenario(scenario, set, reload, diagnostics);
+  TriedChange change{.words = join(variant.set, " "), .set = variant.set};
+  if (variant.scenario) {
+    measure(*variant.scenario, change);
     return change;
   }
   const std::vector<Diagnostic> sorted = diagnostics.sorted();
@@ -246,9 +247,9 @@ Why explain_why(const Scenario& scenario, const Simulation& simulation, const Re
   const bool fits = report.memory.verdict() != Verdict::kOutOfMemory;
   std::vector<std::vector<std::string>> sets = settings_to_try(scenario, simulation);
   if (!fits)
-    for (MemoryVariant& variant : memory_variants(scenario))
-      if (std::ranges::find(sets, variant.change) == sets.end()) sets.push_back(std::move(variant.change));
-  for (const std::vector<std::string>& set : sets) why.changes.push_back(tried(set, reload));
+    for (std::vector<std::string>& set : settings_for_memory(scenario))
+      if (std::ranges::find(sets, set) == sets.end()) sets.push_back(std::move(set));
+  for (const std::vector<std::string>& set : sets) why.changes.push_back(tried(set, scenario, reload));
   for (TriedChange& change : hardware(scenario)) why.changes.push_back(std::move(change));
   const bool has_capacity = report.memory.capacity > Bytes(0);
   const Duration now = report.iteration_time;

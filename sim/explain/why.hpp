@@ -7,7 +7,6 @@
 //   save memory are tried as well, and the fastest that fits is named, however long it takes.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,6 +14,7 @@
 #include "base/json.hpp"
 #include "sim/report/report.hpp"
 #include "sim/scenario/scenario.hpp"
+#include "sim/scenario/scenario_tree.hpp"
 #include "sim/simulate.hpp"
 
 namespace stagecraft {
@@ -34,12 +34,7 @@ struct Why {
   std::vector<TriedChange> changes;  // in the order of the list
 };
 
-// The scenario with more keys set, as its file with these overrides; nothing where that is refused, with the
-// reason in the diagnostics.
-using Reload =
-    std::function<std::optional<Scenario>(const std::vector<std::string>& set, Diagnostics& diagnostics)>;
-
-// `simulation`: of the scenario. requires one that finishes.
+// `simulation`: of the scenario, one that finishes. `reload`: of the scenario.
 [[nodiscard]] Why explain_why(const Scenario& scenario, const Simulation& simulation, const Reload& reload);
 
 void write(JsonWriter& json, const Why& why);

@@ -31,6 +31,7 @@ class LedgerItems {
     }
   }
 
+  [[nodiscard]] const MemorySums& sums() const { return sums_; }
   [[nodiscard]] Bytes of(MemoryClass kind) const { return sums_[static_cast<std::size_t>(kind)]; }
   [[nodiscard]] Bytes allocated() const {
     return std::accumulate(sums_.begin(), sums_.end(), Bytes(0)) - of(MemoryClass::kOverhead);
@@ -42,7 +43,7 @@ class LedgerItems {
 
  private:
   bool itemised_;
-  std::array<Bytes, kMemoryClasses.size()> sums_{};
+  MemorySums sums_{};
   std::vector<MemoryItem> items_;
 };
 

@@ -151,7 +151,7 @@ Bytes RankLedger::largest_message() const {
 }
 
 // Two message buffers in each direction. Software with step messages instead has a receive buffer per
-// micro-batch, the outputs of the step, and two gradients in transit.
+// micro-batch, two gradients in transit, and where it keeps them the outputs of the step.
 void RankLedger::add_messages(LedgerItems& items) const {
   if (plan_.pipeline == 1) return;
   const Bytes message = largest_message();
@@ -163,16 +163,18 @@ void RankLedger::add_messages(LedgerItems& items) const {
     const bool first = content(stage).embedding, last = content(stage).head;
     const int neighbours = (first ? 0 : 1) + (last ? 0 : 1);
     items.add(kBuffers, "receive buffers of the step", message * micro_batches * neighbours);
-    items.add(kBuffers, "outputs of the step", (last ? logits : message) * micro_batches);
+    if (shard_.software.keep_outputs)
+      items.add(kBuffers, "outputs of the step", (last ? logits : message) * micro_batches);
   }
 }
 
-// The last stage concatenates its outputs after the passes. With more than two micro-batches no freed block
-// can hold the result: the largest block is one of fp32 logits.
+// The last stage concatenates the outputs that it kept after the passes. With more than two micro-batches no
+// freed block can hold the result: the largest block is one of fp32 logits.
 //   source  torch/distributed/pipelining/schedules.py, _merge_outputs; pytorch/pytorch #138504, #159251.
 Bytes RankLedger::merged_outputs() const {
   const std::int64_t micro_batches = plan_.micro_batches;
-  const bool merges = shard_.rules.step_messages && plan_.pipeline > 1 && holds(&StageContent::head);
+  const bool keeps = shard_.rules.step_messages && shard_.software.keep_outputs;
+  const bool merges = keeps && plan_.pipeline > 1 && holds(&StageContent::head);
   return merges && micro_batches > 2 ? head_logits(model_, shard_) * micro_batches : Bytes(0);
 }
 
@@ -262,6 +264,7 @@ StageMemory RankLedger::stage(const PipelineTensors& tensors) const {
   };
   LedgerItems items = held(RankStates::When::kPasses), step = held(RankStates::When::kStep);
   states_.add_step(step);
+  const MemorySums beside_passes = items.sums(), in_step = step.sums();
   add_activations(items, peak, tensors);
 
   PeakMoment moment;
@@ -276,6 +279,8 @@ StageMemory RankLedger::stage(const PipelineTensors& tensors) const {
   StageMemory memory = std::move(items).stage(rank_);
   memory.fragmentation = fragmentation;
   memory.moment = moment;
+  memory.beside_passes = beside_passes;
+  memory.in_step = in_step;
   return memory;
 }
 
@@ -357,9 +362,11 @@ MemoryLedger stages_ledger(const StagesSpec& model, const ParallelPlan& plan, co
     const std::vector<Action>& order = drained.ranks[static_cast<std::size_t>(rank)];
     const ReplayPeak peak = replay_memory(order, passes);
     LedgerItems& items = ranks[static_cast<std::size_t>(rank)];
+    const MemorySums always = items.sums();
     items.add(kActivations, "activations", peak.live);
-    ledger.stages.push_back(std::move(items).stage(rank));
-    ledger.stages.back().moment = moment_of(order, peak, passes);
+    StageMemory& memory = ledger.stages.emplace_back(std::move(items).stage(rank));
+    memory.moment = moment_of(order, peak, passes);
+    memory.beside_passes = memory.in_step = always;
   }
   return ledger;
 }

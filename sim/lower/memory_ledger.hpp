@@ -77,13 +77,18 @@ struct PeakMoment {
   friend bool operator==(const PeakMoment&, const PeakMoment&) = default;
 };
 
+using MemorySums = std::array<Bytes, kMemoryClasses.size()>;  // by MemoryClass
+
 struct StageMemory {
-  int stage = 0;                                    // pipeline rank
-  std::array<Bytes, kMemoryClasses.size()> sums{};  // by MemoryClass
+  int stage = 0;                       // pipeline rank
+  MemorySums sums{};                   // at the peak
   Bytes fragmentation = {};            // part of the overhead: reserved by the allocator and unusable
   Bytes on_host = {};                  // bytes per GPU that `offload` keeps in host memory
   std::vector<MemoryItem> items = {};  // add up to the classes, to the byte
   PeakMoment moment = {};
+  // At any moment of the passes, without what they hold for themselves; and in the optimizer step. Without
+  // overhead, which is that of the peak.
+  MemorySums beside_passes{}, in_step{};
 
   [[nodiscard]] Bytes of(MemoryClass kind) const { return sums[static_cast<std::size_t>(kind)]; }
   [[nodiscard]] Bytes peak() const { return std::accumulate(sums.begin(), sums.end(), Bytes(0)); }

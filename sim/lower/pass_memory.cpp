@@ -127,7 +127,8 @@ class StageSum {
     if (content_.embedding) add(kept, embedding_tensors(model_, shard_), 1);
     add(kept, layers, 1);
     add(kept, head_tensors(model_, shard_), heads());
-    if (shard_.software.keep_outputs && !content_.head)
+    // Of software with step messages the ledger counts all outputs of the step.
+    if (shard_.software.keep_outputs && !shard_.rules.step_messages && !content_.head)
       add(kept, {{.name = "stage output", .size = boundary_activation(model_, shard_)}},
           1 + content_.mtp_layers);
     return kept;

@@ -128,6 +128,14 @@ void apply_overrides(ScenarioTree& tree, std::span<const std::string> overrides,
   for (const std::string& assignment : overrides) check_taken_away(tree, assignment, library, diagnostics);
 }
 
+Reload reload_of(ScenarioTree tree, Library& library) {
+  return [tree = std::move(tree), &library](const std::vector<std::string>& set, Diagnostics& diagnostics) {
+    ScenarioTree changed = tree;
+    apply_overrides(changed, set, library, diagnostics);
+    return read_scenario(changed, library, diagnostics);
+  };
+}
+
 std::optional<ScenarioTree> load_tree(const fs::path& word, Library& library, Diagnostics& diagnostics) {
   const std::optional<fs::path> file = find_scenario(word, library, diagnostics);
   auto root = file ? library.data().load(*file, diagnostics) : std::nullopt;

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/yaml.hpp"
 #include "sim/scenario/library.hpp"
@@ -42,5 +44,12 @@ struct Assignment {
 // --set on a tree. Reports.
 void apply_overrides(ScenarioTree& tree, std::span<const std::string> overrides, Library& library,
                      Diagnostics& diagnostics);
+
+// A scenario with more keys set, as with these --set behind all others; nothing where that is refused, with the
+// reason in the diagnostics.
+using Reload =
+    std::function<std::optional<Scenario>(const std::vector<std::string>& set, Diagnostics& diagnostics)>;
+// Of the tree as it is; its file is not read again. `library` has to outlive the answer.
+[[nodiscard]] Reload reload_of(ScenarioTree tree, Library& library);
 
 }  // namespace stagecraft

@@ -110,6 +110,18 @@ std::vector<std::int64_t> highest(const std::vector<MemoryStep>& steps, Duration
   return bins;
 }
 
+void write_sums(JsonWriter& json, const MemorySums& sums) {
+  json.begin_object();
+  for (const MemoryClass kind : kMemoryClasses)
+    json.field(name_of(kind), sums[static_cast<std::size_t>(kind)]);
+  json.end_object();
+}
+
+// When the passes have freed all that they held, and the optimizer step may begin; the end where they have not.
+Duration end_of_passes(const std::vector<MemoryStep>& steps, Duration end) {
+  return steps.empty() || steps.back().held > Bytes(0) ? end : steps.back().time;
+}
+
 void write_memory_over_time(JsonWriter& json, const Viewed& viewed) {
   const Timeline& timeline = viewed.simulation.timeline;
   const auto steps = memory_steps(viewed.simulation.program, timeline);
@@ -117,6 +129,14 @@ void write_memory_over_time(JsonWriter& json, const Viewed& viewed) {
       std::min({steps.size(), viewed.simulation.report.memory.stages.size(), kMostCharts});
   json.key("held_bytes").begin_array();
   for (std::size_t rank = 0; rank < ranks; ++rank) json.value(highest(steps[rank], timeline.makespan));
+  json.end_array().key("held_beside").begin_array();
+  for (std::size_t rank = 0; rank < ranks; ++rank) {
+    const StageMemory& stage = viewed.simulation.report.memory.stages[rank];
+    json.begin_object().field("passes_end_ns", end_of_passes(steps[rank], timeline.makespan).count());
+    write_sums(json.key("passes"), stage.beside_passes);
+    write_sums(json.key("step"), stage.in_step);
+    json.end_object();
+  }
   json.end_array();
 }
 

@@ -1260,8 +1260,12 @@ class Answers(Case):
             self.assertAlmostEqual(followed["memory"]["peak_bytes"] / 2**30, float(advice[2]), delta=0.05)
             self.assertAlmostEqual(followed["iteration_time_s"], float(advice[3]), delta=0.05)
 
+    # Eight times the layers of GPT-3, and no tensor ranks: neither one change nor two are enough.
+    FOR_NO_PLAN = ["--set", "model.layers=768", "--set", "parallelism.tensor=1", "--set", "parallelism.data=null",
+                   "--set", "training.global_batch_size=2048", "--set", "options.software=megatron-lm-2021"]
+
     def test_advice_that_would_not_do_says_what_it_leaves(self):
-        too_large = [FLAGSHIP, "--set", "parallelism.tensor=1", "--set", "parallelism.data=null", "--set", "training.global_batch_size=2048"]
+        too_large = [FLAGSHIP, *self.FOR_NO_PLAN]
         ran = stagecraft("run", *too_large, "--require-fit")
         leaves = re.search(r"hint: --set (\S+) alone leaves ([\d.]+) GiB; `stagecraft memory` prices other changes, "
                            r"`stagecraft search` looks for plans that fit\n$", ran.stderr)
@@ -1280,8 +1284,7 @@ class Answers(Case):
 
     def test_a_job_that_no_change_makes_fit_is_sent_to_search(self):
         sent = f"none of these changes fits; `stagecraft search {FLAGSHIP}` looks for plans that do\n"
-        too_large = ["--set", "parallelism.tensor=1", "--set", "parallelism.data=null", "--set", "training.global_batch_size=2048"]
-        self.assertTrue(stagecraft("memory", FLAGSHIP, *too_large).stdout.endswith(sent))
+        self.assertTrue(stagecraft("memory", FLAGSHIP, *self.FOR_NO_PLAN).stdout.endswith(sent))
         self.assertNotIn(sent, stagecraft("memory", FLAGSHIP, "--set", "training.micro_batch_size=4").stdout)
 
     def test_what_ifs_come_true(self):

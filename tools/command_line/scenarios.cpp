@@ -13,7 +13,6 @@
 #include "base/text.hpp"
 #include "base/text_file.hpp"
 #include "sim/scenario/library.hpp"
-#include "sim/scenario/scenario_tree.hpp"
 #include "sim/search/check_section.hpp"
 #include "tools/command_line/ordered_answers.hpp"
 
@@ -59,15 +58,13 @@ struct Question {
   LoadOptions options;
 };
 
-std::optional<Scenario> load(const Question& question, const Arguments& arguments, Library& library,
-                             Diagnostics& diagnostics) {
+std::optional<ScenarioTree> load(const Question& question, const Arguments& arguments, Library& library,
+                                 Diagnostics& diagnostics) {
   std::optional<ScenarioTree> tree = load_tree(question.file, library, diagnostics);
   if (!tree) return std::nullopt;
   apply_overrides(*tree, arguments.all("set"), library, diagnostics);
   tree->needs_profile = question.options.needs_profile;
-  auto scenario = read_scenario(*tree, library, diagnostics);
-  check_search_section(*tree, library, diagnostics);
-  return scenario;
+  return tree;
 }
 
 // Says them now, so that the answer does not say them again.
@@ -80,21 +77,37 @@ void say_warnings(const Diagnostics& loading, Scenario& scenario, const Argument
 }
 
 int answer_one(const Question& question, const Arguments& arguments, Session& session, Library& library,
-               const AnswerScenario& answer) {
+               const AnswerWithChanges& answer) {
   Diagnostics diagnostics;
   try {
-    std::optional<Scenario> scenario = load(question, arguments, library, diagnostics);
+    std::optional<ScenarioTree> tree = load(question, arguments, library, diagnostics);
+    std::optional<Scenario> scenario = tree ? read_scenario(*tree, library, diagnostics) : std::nullopt;
+    if (tree) check_search_section(*tree, library, diagnostics);
     if (!scenario || diagnostics.has_errors()) {
       print_diagnostics(diagnostics.sorted(), arguments, session, question.if_refused, question.file);
       return kWrongInput;
     }
     if (!arguments.has("json") || question.options.warnings == LoadWarnings::kOnStandardError)
       say_warnings(diagnostics, *scenario, arguments, session);
-    return answer(*scenario, session);
+    return answer(*scenario, reload_of(*std::move(tree), library), session);
   } catch (const ScenarioError& error) {
     print_diagnostics(error.diagnostics(), arguments, session, question.if_refused, question.file);
     return kWrongInput;
   }
+}
+
+int answer_each(const std::vector<std::string>& files, const Arguments& arguments, Session& session,
+                const AnswerWithChanges& answer, LoadOptions options) {
+  check_scenario_names(files, "stagecraft doctor lists those that are installed");
+  const OrderedAnswers answers{
+      .count = files.size(), .make_ask = [&]() -> OrderedAnswers::Ask {
+        return [&, library = std::make_shared<Library>(session.data)](std::size_t i, Session& own) {
+          return answer_one(
+              {.file = files[i], .if_refused = not_simulated(files[i], files), .options = options}, arguments,
+              own, *library, answer);
+        };
+      }};
+  return answers.print(arguments, session);
 }
 
 }  // namespace
@@ -155,18 +168,16 @@ int for_each_scenario(const Arguments& arguments, Session& session, const Answer
   return for_each_scenario(arguments.words(), arguments, session, answer);
 }
 
+int for_each_scenario(const Arguments& arguments, Session& session, const AnswerWithChanges& answer) {
+  return answer_each(arguments.words(), arguments, session, answer, {});
+}
+
 int for_each_scenario(const std::vector<std::string>& files, const Arguments& arguments, Session& session,
                       const AnswerScenario& answer, LoadOptions options) {
-  check_scenario_names(files, "stagecraft doctor lists those that are installed");
-  const OrderedAnswers answers{
-      .count = files.size(), .make_ask = [&]() -> OrderedAnswers::Ask {
-        return [&, library = std::make_shared<Library>(session.data)](std::size_t i, Session& own) {
-          return answer_one(
-              {.file = files[i], .if_refused = not_simulated(files[i], files), .options = options}, arguments,
-              own, *library, answer);
-        };
-      }};
-  return answers.print(arguments, session);
+  const auto plain = [&](const Scenario& scenario, const Reload&, Session& own) {
+    return answer(scenario, own);
+  };
+  return answer_each(files, arguments, session, plain, options);
 }
 
 }  // namespace stagecraft

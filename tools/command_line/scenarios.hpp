@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/diagnostic.hpp"
+#include "sim/scenario/scenario_tree.hpp"
 #include "tools/command_line/command_line.hpp"
 
 namespace stagecraft {
@@ -16,6 +17,8 @@ namespace stagecraft {
 // Prints on the outputs that it is given, keeps nothing between calls, and returns kDone or kAnswerIsNo; may
 // throw ScenarioError. Called on several threads.
 using AnswerScenario = std::function<int(const Scenario&, Session&)>;
+// Of commands that try changes of the scenario.
+using AnswerWithChanges = std::function<int(const Scenario&, const Reload&, Session&)>;
 
 // Where the warnings of loading go with --json. Without it they go to standard error.
 enum class LoadWarnings { kInDocument, kOnStandardError };
@@ -30,6 +33,7 @@ void check_scenario_names(const std::vector<std::string>& files, const std::stri
 // Calls `answer` for every scenario that loads, which has the warnings that `answer` has to say. Checks their
 // names.
 int for_each_scenario(const Arguments& arguments, Session& session, const AnswerScenario& answer);
+int for_each_scenario(const Arguments& arguments, Session& session, const AnswerWithChanges& answer);
 // Answers for `files` alone, where only some of the words are scenarios.
 int for_each_scenario(const std::vector<std::string>& files, const Arguments& arguments, Session& session,
                       const AnswerScenario& answer, LoadOptions options = {});

@@ -12,6 +12,7 @@
 #include "base/text.hpp"
 #include "models/fujii_memory.hpp"
 #include "sim/explain/memory_what_ifs.hpp"
+#include "sim/scenario/scenario_tree.hpp"
 #include "sim/simulate.hpp"
 #include "tools/command_line/document_origin.hpp"
 #include "tools/command_line/require_fit.hpp"
@@ -185,31 +186,31 @@ int print_fujii(const Scenario& scenario, const Arguments& arguments, Session& s
 }  // namespace
 
 int memory_command(const Arguments& arguments, Session& session) {
-  return for_each_scenario(arguments, session, [&](const Scenario& scenario, Session& own) -> int {
-    if (arguments.text("model") == "fujii") return print_fujii(scenario, arguments, own);
-    Simulation simulation = simulate_in_full(scenario);
-    const bool ends = simulation.report.finishes();
-    const Scenario healthy = without_stop(scenario, simulation.report);
-    if (!ends) simulation = simulate_in_full(healthy);
-    Answer answer{.report = std::move(simulation.report),
-                  .estimate = estimate_of(scenario, simulation.prepared.plan),
-                  .estimate_applies = keys_not_read(scenario).empty(),
-                  .what_ifs = {}};
-    const MemoryLedger& memory = answer.report.memory;
-    answer.what_ifs = memory_what_ifs(healthy, memory);
-    if (arguments.has("json")) {
-      print_json(answer, scenario, own);
-    } else {
-      print_text(answer, own);
-      print_warnings(scenario.warnings, arguments, own);
-    }
-    if (!ends && !arguments.has("quiet"))
-      own.err << "note: with `faults` the iteration does not finish; these times are without them\n";
-    say_unchecked(memory.capacity, arguments, own);
-    if (!arguments.has("require-fit") || memory.verdict() != Verdict::kOutOfMemory) return kDone;
-    say_shortage(memory, answer.what_ifs, own);
-    return kAnswerIsNo;
-  });
+  return for_each_scenario(
+      arguments, session, [&](const Scenario& scenario, const Reload& reload, Session& own) -> int {
+        if (arguments.text("model") == "fujii") return print_fujii(scenario, arguments, own);
+        Simulation simulation = simulate_in_full(scenario);
+        const bool ends = simulation.report.finishes();
+        const Scenario healthy = without_stop(scenario, simulation.report);
+        if (!ends) simulation = simulate_in_full(healthy);
+        Answer answer{.report = std::move(simulation.report),
+                      .estimate = estimate_of(scenario, simulation.prepared.plan),
+                      .estimate_applies = keys_not_read(scenario).empty(),
+                      .what_ifs = {}};
+        const MemoryLedger& memory = answer.report.memory;
+        answer.what_ifs = memory_what_ifs(healthy, answer.report, reload);
+        if (arguments.has("json")) {
+          print_json(answer, scenario, own);
+        } else {
+          print_text(answer, own);
+          print_warnings(scenario.warnings, arguments, own);
+        }
+        if (!ends && !arguments.has("quiet"))
+          own.err << "note: with `faults` the iteration does not finish; these times are without them\n";
+        if (!arguments.has("require-fit") || memory.verdict() != Verdict::kOutOfMemory) return kDone;
+        say_shortage(memory, answer.what_ifs, own);
+        return kAnswerIsNo;
+      });
 }
 
 }  // namespace stagecraft

@@ -10,8 +10,9 @@
 
 #include "base/json.hpp"
 #include "base/wrapped_text.hpp"
+#include "sim/explain/memory_what_ifs.hpp"
 #include "sim/explain/why.hpp"
-#include "sim/scenario/library.hpp"
+#include "sim/scenario/scenario_tree.hpp"
 #include "sim/simulate.hpp"
 #include "sim/study/reasons.hpp"
 #include "tools/command_line/document_origin.hpp"
@@ -23,17 +24,11 @@
 namespace stagecraft {
 namespace {
 
-// Changes are tried as --set has them: the file is read again with one more.
-std::optional<Why> why_of(const Scenario& scenario, const Simulation& simulation, const Arguments& arguments,
-                          const DataDirectory& data) {
-  if (!arguments.has("why") || !simulation.report.finishes()) return std::nullopt;
-  Library library(data);
-  return explain_why(scenario, simulation,
-                     [&](const std::vector<std::string>& set, Diagnostics& diagnostics) {
-                       std::vector<std::string> all = arguments.all("set");
-                       all.insert(all.end(), set.begin(), set.end());
-                       return load_scenario(scenario.source, all, library, diagnostics);
-                     });
+// Of a job that a dead node stops, changes are tried without faults.
+std::vector<WhatIf> what_makes_room(const Scenario& scenario, const Report& report, const Reload& reload) {
+  if (report.finishes()) return memory_what_ifs(scenario, report, reload);
+  const Scenario healthy = without_stop(scenario, report);
+  return memory_what_ifs(healthy, simulate(healthy), reload);
 }
 
 // `reasons`: why the answer is no.
@@ -75,34 +70,37 @@ int run_command(const Arguments& arguments, Session& session) {
     throw UsageError("standard input can be read only once, and --why tries changes of the scenario",
                      "write the path of a file");
   const bool views = wants_views(arguments);
-  return for_each_scenario(arguments, session, [&](const Scenario& scenario, Session& own) {
-    Simulation simulation = simulate_in_full(scenario, {.unfold = arguments.has("unfold")});
-    Report& report = simulation.report;
-    if (views) {
-      if (auto word = word_on_iterations(simulation)) report.warnings.push_back(*std::move(word));
-      write_views(arguments, scenario, simulation);
-    }
-    const std::optional<Why> why = why_of(scenario, simulation, arguments, own.data);
-    const bool must_fit = arguments.has("require-fit");
-    std::vector<Diagnostic> reasons = reasons_against(scenario, report, must_fit);
-    const std::optional<Diagnostic> no_data =
-        arguments.has("strict") ? shapes_without_data(scenario, report) : std::nullopt;
-    if (no_data) reasons.push_back(*no_data);
-    if (arguments.has("json")) {
-      own.out << json_of(report, why, reasons, scenario) << '\n';
-    } else {
-      if (!must_fit) say_what_makes_it_fit(scenario, report);
-      if (arguments.has("quiet")) report.warnings.clear();
-      own.out << render_text(report, arguments.has("verbose"));
-      if (why) own.out << text_of(*why);
-    }
-    for (const Diagnostic& missed : missed_assertions(scenario, report)) own.err << render(missed) << '\n';
-    if (no_data) own.err << render(*no_data) << '\n';
-    say_unchecked(report.memory.capacity, arguments, own);
-    if (must_fit && report.memory.verdict() == Verdict::kOutOfMemory)
-      say_shortage(report.memory, memory_what_ifs(without_stop(scenario, report), report.memory), own);
-    return reasons.empty() ? kDone : kAnswerIsNo;
-  });
+  return for_each_scenario(
+      arguments, session, [&](const Scenario& scenario, const Reload& reload, Session& own) {
+        Simulation simulation = simulate_in_full(scenario, {.unfold = arguments.has("unfold")});
+        Report& report = simulation.report;
+        if (views) {
+          if (auto word = word_on_iterations(simulation)) report.warnings.push_back(*std::move(word));
+          write_views(arguments, scenario, simulation);
+        }
+        const bool asks_why = arguments.has("why") && report.finishes();
+        const std::optional<Why> why =
+            asks_why ? std::optional(explain_why(scenario, simulation, reload)) : std::nullopt;
+        const bool must_fit = arguments.has("require-fit");
+        std::vector<Diagnostic> reasons = reasons_against(scenario, report, must_fit);
+        const std::optional<Diagnostic> no_data =
+            arguments.has("strict") ? shapes_without_data(scenario, report) : std::nullopt;
+        if (no_data) reasons.push_back(*no_data);
+        if (arguments.has("json")) {
+          own.out << json_of(report, why, reasons, scenario) << '\n';
+        } else {
+          if (!must_fit) say_what_makes_it_fit(scenario, report);
+          if (arguments.has("quiet")) report.warnings.clear();
+          own.out << render_text(report, arguments.has("verbose"));
+          if (why) own.out << text_of(*why);
+        }
+        for (const Diagnostic& missed : missed_assertions(scenario, report))
+          own.err << render(missed) << '\n';
+        if (no_data) own.err << render(*no_data) << '\n';
+        if (must_fit && report.memory.verdict() == Verdict::kOutOfMemory)
+          say_shortage(report.memory, what_makes_room(scenario, report, reload), own);
+        return reasons.empty() ? kDone : kAnswerIsNo;
+      });
 }
 
 }  // namespace stagecraft

@@ -313,7 +313,9 @@ constexpr KeyHelp kScenarioHelp[] = {
             "copies its "
             "softmax"},
     KeyHelp{"options.memory.fp32_logits", "the loss is PyTorch's own over fp32 logits"},
-    KeyHelp{"options.memory.keep_outputs", "a stage keeps what it sent until the backward"},
+    KeyHelp{"options.memory.keep_outputs",
+            "a stage keeps what it sent: until its backward (DeepSpeed's pipeline); of fsdp2 until the step "
+            "ends, when the last stage joins its logits (PyTorch's pipeline until mid 2025)"},
     KeyHelp{"options.memory.gradient_placeholders", "one unread 16-bit gradient for each shape of weight"},
     KeyHelp{"options.memory.whole_gradients",
             "of ZeRO 2 and 3: gradients stay whole until the last micro-batch",

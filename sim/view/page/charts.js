@@ -16,27 +16,31 @@ function stackedBar(parts, whole) {
   return bar;
 }
 
-// Step-like areas over time on a base of flat bands, with the capacity as a line.
-function memoryChart(stage, held, capacity, most, end) {
+// Step-like areas over time on a base of flat bands, with the capacity as a line. `beside`: the bands while passes run, those of
+// the optimizer step, and when it may begin.
+function memoryChart(stage, held, beside, capacity, most, end) {
   const width = 300, height = 120, left = 2, bottom = height - 16;
   const peak = Math.max(0, ...held);
-  const rest = stage.peak_bytes - stage.weights_bytes - stage.gradients_bytes - stage.optimizer_bytes - peak;
-  // Gradients that are there for a while only (whole ones in passes, copies in the step) are no band under the passes.
-  const gradients = Math.max(0, stage.gradients_bytes + Math.min(0, rest));
-  const classes = [['weights', stage.weights_bytes, 0], ['gradients', gradients, 5], ['optimizer', stage.optimizer_bytes, 7],
-    ['other', Math.max(0, rest), 8]];
+  const passesEnd = left + (width - left) * (end > 0 ? beside.passes_end_ns / end : 1);
   const y = bytes => bottom - bytes / most * (bottom - 6);
+  const bandsOf = sums => [['weights', sums.weights, 0], ['gradients', sums.gradients, 5], ['optimizer', sums.optimizer, 7],
+    ['other', sums.buffers + stage.overhead_bytes, 8]];
   const picture = svg('svg', {viewBox: `0 0 ${width} ${height}`, role: 'img',
     'aria-label': `rank ${stage.stage}: ${humanBytes(stage.peak_bytes)} at the peak`});
-  const fill = () => {
-    picture.replaceChildren();
+  // Their sum.
+  const drawBands = (sums, from, to, when) => {
     let base = 0;
-    for (const [name, bytes, paint] of classes) {
-      const band = svg('rect', {x: left, width: width - left, y: y(base + bytes), height: Math.max(0, y(base) - y(base + bytes)),
-        fill: colourOf(paint), opacity: '0.75'}, svg('title', {}, `${name} ${humanBytes(bytes)}`));
-      picture.append(band);
+    for (const [name, bytes, paint] of bandsOf(sums)) {
+      if (to > from) picture.append(svg('rect', {x: from, width: to - from, y: y(base + bytes), height: Math.max(0, y(base) - y(base + bytes)),
+        fill: colourOf(paint), opacity: '0.75'}, svg('title', {}, `${name}${when} ${humanBytes(bytes)}`)));
       base += bytes;
     }
+    return base;
+  };
+  const fill = () => {
+    picture.replaceChildren();
+    const base = drawBands(beside.passes, left, passesEnd, '');
+    drawBands(beside.step, passesEnd, width, ' in the optimizer step');
     const step = (width - left) / held.length;
     let path = `M${left} ${y(base)}`;
     held.forEach((bytes, i) => { path += `L${(left + i * step).toFixed(1)} ${y(base + bytes).toFixed(1)}L${(left + (i + 1) * step).toFixed(1)} ${y(base + bytes).toFixed(1)}`; });

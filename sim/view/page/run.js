@@ -80,10 +80,10 @@ function memorySection(run) {
   if (stages.length === 0 || memory.peak_bytes === 0) return null;
   const most = 1.04 * Math.max(memory.capacity_bytes, ...stages.map(stage => stage.peak_bytes));
   const section = element('section', {class: 'memory'}, element('h2', {}, run.title ? `Memory over time: ${run.title}` : 'Memory over time'),
-    element('p', {class: 'muted small'}, `Bands from below: weights, gradients, optimizer, buffers and overheads; on top what passes hold: activations, and gradients that are whole for a while. ` +
+    element('p', {class: 'muted small'}, `Bands from below: weights, gradients, optimizer, buffers and overheads; on top what passes hold: activations, and gradients that are whole for a while. The optimizer step has bands of its own. ` +
       (memory.capacity_bytes > 0 ? `Dashed: the capacity, ${humanBytes(memory.capacity_bytes)}. ` : '') + (run.memory_rule || '')));
   section.append(element('div', {class: 'charts'}, ...stages.map((stage, rank) =>
-    memoryChart(stage, run.held_bytes[rank], memory.capacity_bytes, most, run.timeline.end_ns))));
+    memoryChart(stage, run.held_bytes[rank], run.held_beside[rank], memory.capacity_bytes, most, run.timeline.end_ns))));
   if (stages.length < memory.stages.length)
     section.append(element('p', {class: 'muted small'}, `The first ${stages.length} of ${memory.stages.length} ranks.`));
   const keys = ['weights', 'gradients', 'optimizer', 'activations', 'buffers', 'overhead', 'peak'];

@@ -13,7 +13,6 @@
 #include <vector>
 
 #include "sim/explain/codes.hpp"
-#include "sim/explain/memory_what_ifs.hpp"
 #include "sim/explain/sensitivities.hpp"
 #include "sim/simulate.hpp"
 #include "tests/sim/repository_files.hpp"
@@ -182,25 +181,24 @@ TEST(Why, TheBestChangeIsReallySimulatedAndFits) {
 }
 
 // System: micro-batches of 4 without recompute do not fit into 79.1 GiB. Overlapping tensor communication is
-// faster and does not fit either; micro-batches of 2 fit and take longer.
+// faster and does not fit either; micro-batches of 1 fit and take longer.
 TEST(Why, OfAJobThatDoesNotFitNamesTheFastestChangeThatDoes) {
   const std::vector<std::string> large = {"training.micro_batch_size=4", "training.recompute=none"};
   const Report report = simulate(load("llama3-8b-64xA100.yaml", large));
   ASSERT_EQ(report.memory.verdict(), Verdict::kOutOfMemory);
   const Why why = why_of("llama3-8b-64xA100.yaml", large);
   ASSERT_TRUE(why.best);
-  EXPECT_EQ(why.best->words, "parallelism.tensor=4 parallelism.data=16");
+  EXPECT_EQ(why.best->words, "training.micro_batch_size=1");
   EXPECT_NE(why.best->verdict, Verdict::kOutOfMemory);
   EXPECT_GT(*why.best->iteration_time, report.iteration_time);
   EXPECT_THAT(why.sentences.back(), HasSubstr("First make it fit into memory"));
-  EXPECT_THAT(why.sentences.back(),
-              HasSubstr("parallelism.tensor=4 parallelism.data=16 is the fastest that fits"));
+  EXPECT_THAT(why.sentences.back(), HasSubstr("training.micro_batch_size=1 is the fastest that fits"));
 }
 
-// Micro-batches of 16 fit by no single change.
+// Micro-batches of 16 long samples fit by no single change.
 TEST(Why, WhereNoChangeFitsSaysWhomToAsk) {
-  const Why why =
-      why_of("llama3-8b-64xA100.yaml", {"training.micro_batch_size=16", "training.recompute=none"});
+  const Why why = why_of("llama3-8b-64xA100.yaml", {"training.micro_batch_size=16", "training.recompute=none",
+                                                    "training.sequence_length=131072"});
   EXPECT_FALSE(why.best);
   EXPECT_THAT(why.sentences.back(), HasSubstr("none of "));
   EXPECT_THAT(why.sentences.back(), HasSubstr("`stagecraft memory`"));
@@ -302,27 +300,6 @@ TEST(Why, AdvisesLessOffloadWhereCopiesAreTheBound) {
   EXPECT_TRUE(tried.contains("offload.activations=0"));
   ASSERT_TRUE(why.best);
   EXPECT_THAT(why.best->words, testing::StartsWith("offload.activations="));
-}
-
-// System: FSDP2 under a pipeline, which keeps gathered weights. Expectations: to gather them again makes room,
-// as much as in a scenario that says so; without a pipeline they are gathered again as it is.
-TEST(MemoryWhatIfs, GatherAgainWhatFsdp2KeepsUnderAPipeline) {
-  const std::string again = "options.reshard_after_forward=true";
-  const auto with = [](const std::string& pipeline) {
-    return std::vector<std::string>{"parallelism.pipeline=" + pipeline, "parallelism.data=null",
-                                    "parallelism.zero_group=null", "options.software=fsdp2"};
-  };
-  const auto offer = [&](const std::vector<std::string>& overrides) -> std::optional<Bytes> {
-    const Scenario scenario = load("llama3-8b-fsdp-64xH100.yaml", overrides);
-    for (const WhatIf& what_if : memory_what_ifs(scenario, simulate(scenario).memory))
-      if (what_if.change == std::vector{again}) return what_if.peak;
-    return std::nullopt;
-  };
-  std::vector<std::string> said = with("2");
-  said.push_back(again);
-  EXPECT_EQ(offer(with("2")), simulate(load("llama3-8b-fsdp-64xH100.yaml", said)).memory.heaviest().peak());
-  EXPECT_EQ(offer(said), std::nullopt);
-  EXPECT_EQ(offer(with("1")), std::nullopt);
 }
 
 TEST(Codes, AreSortedAndSaySomething) {

@@ -267,14 +267,19 @@ TEST(Fp8, HasCopiesOfTheRanksOwnExperts) {
   EXPECT_EQ(item_of(memory_of(job), "fp8 copies of weights"), Bytes(2 * 32 * (attention + expert)));
 }
 
-// PyTorch's pipeline of 4 stages and 64 micro-batches: 2 T h bytes a message, from one side at the ends; the
-// last stage keeps 16-bit logits, and joins them when the passes are over.
-TEST(StepMessages, HaveABufferForEveryMicroBatchAndOutputsStay) {
+// PyTorch's pipeline of 4 stages and 64 micro-batches: 2 T h bytes a message, from one side at the ends. Where
+// outputs are kept the last stage has 16-bit logits, and joins them when the passes are over.
+TEST(StepMessages, HaveABufferForEveryMicroBatchAndOutputsStayWhereTheyAreKept) {
   Job job;
   job.parallelism.pipeline = 4;
   const std::int64_t message = 2LL * 4096 * 4096, logits = 2LL * 4096 * 128256;
   EXPECT_EQ(item_of(ledger_of(job).stages[1], "messages between stages"), Bytes(4 * message));
   job.options.rules.memory.step_messages = true;
+  for (const StageMemory& stage : ledger_of(job).stages) {
+    EXPECT_EQ(item_of(stage, "outputs of the step"), Bytes(0));
+    EXPECT_EQ(item_of(stage, "blocks of the step"), Bytes(0));
+  }
+  job.options.memory.keep_outputs = true;
   const MemoryLedger ledger = ledger_of(job);
   for (const StageMemory& stage : ledger.stages) {
     const bool last = stage.stage == 3, end = last || stage.stage == 0;
@@ -282,6 +287,7 @@ TEST(StepMessages, HaveABufferForEveryMicroBatchAndOutputsStay) {
     EXPECT_EQ(item_of(stage, "receive buffers of the step"), Bytes(64 * message * (end ? 1 : 2)));
     EXPECT_EQ(item_of(stage, "outputs of the step"), Bytes(64 * (last ? logits : message)));
     EXPECT_EQ(item_of(stage, "blocks of the step"), Bytes(last ? 64 * logits : 0));
+    EXPECT_EQ(item_of(stage, "stage output"), Bytes(0));  // not counted twice
   }
   job.micro_batches = 2;
   EXPECT_EQ(item_of(ledger_of(job).stages[3], "blocks of the step"), Bytes(0));
@@ -297,6 +303,9 @@ TEST(Step, HasFp32CopiesOfSixteenBitGradients) {
   const StageMemory memory = memory_of(job);
   EXPECT_FALSE(memory.moment.action.has_value());
   EXPECT_EQ(memory.of(MemoryClass::kGradients), Bytes((2 + 4) * kParameters));
+  constexpr auto kOf = static_cast<std::size_t>(MemoryClass::kGradients);
+  EXPECT_EQ(memory.in_step[kOf], Bytes((2 + 4) * kParameters));
+  EXPECT_EQ(memory.beside_passes[kOf], Bytes(2 * kParameters));  // passes do not see the copy
   job.options.memory.bucket_copies = true;
   EXPECT_EQ(memory_of(job).of(MemoryClass::kGradients), Bytes((2 + 4 + 4) * kParameters));
   job = zero(1, 8);

@@ -140,6 +140,7 @@ TEST(Scenario, RunsTheSoftwareOfItsProfileUnlessItNamesOne) {
               !options(sharded).rules.reduces_behind_backward);
   EXPECT_TRUE(options(named).rules.memory.fully_shard && options(named).rules.memory.step_messages);
   EXPECT_FALSE(options(named).rules.memory.user_buffers);
+  EXPECT_FALSE(options(named).memory.keep_outputs);  // PyTorch's of mid 2025 on keeps none
   EXPECT_FALSE(options(named).gradient_accumulation_fusion);
   EXPECT_TRUE(options(sharded).gradient_accumulation_fusion);
   EXPECT_FALSE(options(sharded).rules.memory.fully_shard || options(sharded).rules.memory.step_messages);

@@ -163,6 +163,20 @@ class Pages(Case):
                 for top, capacity in charts:  # down the page is less
                     self.assertGreaterEqual(top, capacity)
 
+    def test_copies_of_the_optimizer_step_are_drawn_in_it_alone(self):
+        """GPT 22B in fp16 over 8 tensor ranks: 5.2 GiB of gradients, and in the step their fp32 copy."""
+        scenario = self.folder / "step.yaml"
+        scenario.write_text("stagecraft: 1\nmodel: gpt-22b\ncluster: {node: dgx-a100-80gb, nodes: 2}\nparallelism: {tensor: 8, data: 2}\n"
+                            "training: {global_batch_size: 8, precision: fp16, recompute: full}\n")
+        browser = self.opened(self.page("run", scenario))
+        held = browser.evaluate("""[...document.querySelectorAll('.memory .chart svg rect')].filter(rect =>
+            rect.textContent.startsWith('gradients')).map(rect => [rect.textContent, Number(rect.getAttribute('x')),
+            Number(rect.getAttribute('x')) + Number(rect.getAttribute('width'))])""")
+        self.assertEqual(["gradients 5.16 GiB", "gradients in the optimizer step 15.5 GiB"], [words for words, *_ in held])
+        (_, begin, passes_end), (_, step_begin, end) = held
+        self.assertEqual((2, passes_end, 300), (begin, step_begin, end))
+        self.assertLess(passes_end, 300)
+
     def test_links_over_time_carry_what_the_report_says(self):
         browser = self.opened(self.page("run", SHARED))
         shown = browser.evaluate("JSON.parse(document.getElementById('data').textContent).runs[0]")
