@@ -330,6 +330,7 @@ GoodputReport report_of(GoodputJob& job, const FailureSpec& spec, const GoodputR
   report.seed = options.seed;
   report.iteration_time = job.iteration();
   report.ideal_samples_per_s = rate_of(ran.setup.ideal);
+  report.ideal_lacks = ran.setup.ideal_lacks;
   report.notes = doubts(job, spec, ran, options.seed);
   report.notes.insert(report.notes.end(), ran.setup.notes.begin(), ran.setup.notes.end());
   fill_result(ran, report);
