@@ -99,6 +99,13 @@ void advise_interval(const FailureSpec& spec, const GoodputRun& ran, GoodputRepo
   const Checkpointing& times = *ran.checkpointing;
   const auto best = best_interval(times, ran.setup.ideal.duration, ran.failures_per_s);
   if (!best) return;
+  if (!ran.losses_known) {
+    report.notes.push_back(
+        "failures.checkpoint.interval: no failure sent the job back to a checkpoint in the "
+        "repeats that count them. An interval by rule is for half a one, a bound that "
+        "depends on `horizon`; the optimum is not known");
+    return;
+  }
   report.advice.interval = best->time;
   report.advice.interval_steps = best->steps;
   report.advice.interval_why = fmt::format("the optimum for {} a checkpoint", human(cost_of(times)));
