@@ -1,12 +1,14 @@
 #include "sim/resilience/goodput_run.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 #include <variant>
 
 #include "base/check.hpp"
 #include "sim/goodput/expected_failures.hpp"
 #include "sim/goodput/history.hpp"
+#include "sim/goodput/log_gamma.hpp"
 #include "sim/goodput/machines.hpp"
 #include "sim/goodput/memory_losses.hpp"
 #include "sim/goodput/restart_time.hpp"
@@ -86,6 +88,16 @@ int holders_of(GoodputJob& job, const FailureSpec& spec, int nodes) {
   return fewest;
 }
 
+// The chance that a lost node finds no spare: as many of the others are away.
+double pool_is_empty(const FailureSpec& spec, const GoodputSetup& setup) {
+  const double away = unavailable_share(spec, setup.nodes - setup.spares);
+  const int others = setup.nodes - 1;
+  double fewer = 0;
+  for (int nodes = 0; nodes < setup.spares; ++nodes)
+    fewer += std::exp(log_choose(others, nodes)) * std::pow(away, nodes) * std::pow(1 - away, others - nodes);
+  return std::clamp(1 - fewer, 0.0, 1.0);
+}
+
 // Of corruption that is found at once memory has a copy, and peers have none.
 double corruption_found_at_once(const FailureSpec& spec, int nodes) {
   double rate = 0;
@@ -103,13 +115,18 @@ double failures_for_storage(GoodputJob& job, const FailureSpec& spec, const Good
   const bool peers = policy.kind == PolicyKind::kHotSpares && policy.state == StateSource::kPeer;
   if (!in_memory(spec) && !peers) return failures_per_second(spec, nodes);
   const bool swaps = policy.kind == PolicyKind::kHotSpares;
-  const bool waits =
-      swaps ? setup.spares == 0
-            : policy.kind == PolicyKind::kCheckpointRestart && policy.lost == LostNode::kWaitedFor;
   const Duration restart = swaps ? policy.swap : restart_time(policy.restart, job.plan().gpus());
-  const int copies = in_memory(spec) ? spec.checkpoint.copies : holders_of(job, spec, nodes);
-  return memory_losses_per_second(
-             spec, nodes, {.copies = copies, .stall = restart + peer_transfer(job.costs), .waits = waits}) +
+  const auto losses = [&](bool waits) {
+    return memory_losses_per_second(
+        spec, nodes,
+        {.copies = in_memory(spec) ? spec.checkpoint.copies : holders_of(job, spec, nodes),
+         .stall = restart + peer_transfer(job.costs),
+         .waits = waits});
+  };
+  if (!swaps)
+    return losses(policy.kind == PolicyKind::kCheckpointRestart && policy.lost == LostNode::kWaitedFor);
+  const double waiting = pool_is_empty(spec, setup);
+  return waiting * losses(true) + (1 - waiting) * losses(false) +
          (in_memory(spec) ? 0 : corruption_found_at_once(spec, nodes));
 }
 

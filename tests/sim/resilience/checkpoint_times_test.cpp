@@ -240,6 +240,18 @@ TEST(PredictGoodput, MakesTheSameCheckpointsForLostPeersWhateverTheHorizonIs) {
   EXPECT_EQ(longer.advice.interval, report.advice.interval);
 }
 
+// A pool of one: a second node that is lost within the two hours of a repair waits for it, and its partner has
+// hours to go as well.
+TEST(PredictGoodput, CountsLostPeersWhileThePoolIsEmpty) {
+  FailureSpec spec = losing_nodes(PolicyKind::kHotSpares);
+  spec.processes[0].law = ExponentialFailures{.rate_per_node_day = 0.05};
+  spec.policy.state = StateSource::kPeer;
+  spec.policy.spares = 4;
+  const Duration many = predict_goodput(with(spec)).checkpoint.interval;
+  spec.policy.spares = 1;
+  EXPECT_LT(4 * predict_goodput(with(spec)).checkpoint.interval, 3 * many);
+}
+
 // Elastic replicas are never all lost here, and no formula says how often they would be.
 TEST(PredictGoodput, AdvisesNoOptimumWhereNothingWasSeenToGoBack) {
   FailureSpec spec = losing_nodes(PolicyKind::kElastic);
