@@ -58,9 +58,11 @@ class RatePerDay {
   }
   // Where the nodes are drawn from the servers of the trace, the mean of some draws.
   double operator()(const TraceReplay& law) const { return counted(law.servers ? kDraws : 1); }
+  // A node that is there at the start of an hour leaves within it with its chance p, at any second alike: p
+  // losses in 1 - p/2 hours of its presence.
   double operator()(const HourlySpot& law) const {
     double sum = 0;
-    for (const double chance : law.remove) sum += chance;
+    for (const double chance : law.remove) sum += chance / (1 - chance / 2);
     return nodes_ * sum;
   }
   double operator()(const FailSlow&) const { return 0; }

@@ -60,19 +60,46 @@ double burst_losses(const BurstFailures& law, double bursts, int nodes, int m) {
   return bursts * sum / (of_whole + of_rest);
 }
 
+// Rates a second: of failures that stop the job, and of nodes that are lost one by one. `stalled` is the sum over
+// these nodes of the stall that each begins.
+struct SingleLosses {
+  double stops = 0, nodes = 0, stalled = 0;
+};
+
+// Stalls in which nodes that are lost one by one are a whole group, a second of training.
+double coincidences(const SingleLosses& alone, int nodes, int m) {
+  if (alone.nodes <= 0) return 0;
+  constexpr double kHardly = 1e-9;
+  const double again = -std::expm1(-alone.stops * alone.stalled / alone.nodes);
+  const double of_a_failure = std::min(1.0, alone.nodes / alone.stops);
+  const auto another = [&](int lost) { return of_a_failure * (nodes - lost) / nodes; };
+  // Is one more node lost in the stall?
+  const auto goes_on = [&](int lost) { return again * another(lost) / (1 - again * (1 - another(lost))); };
+  double more = of_a_failure + (1 - of_a_failure) * goes_on(0), sum = 0, some = 0;
+  for (int lost = 1; lost < nodes && some < 1 - kHardly && more > kHardly * sum; ++lost) {
+    some = gone(nodes, m, lost);
+    sum += more * (1 - goes_on(lost)) * some;
+    more *= goes_on(lost);
+  }
+  return alone.stops * (sum + more);
+}
+
 }  // namespace
 
 double memory_losses_per_second(const FailureSpec& spec, int nodes, const HostCopies& how) {
   SC_CHECK(nodes >= 1 && how.copies >= 1, "a shard has at least its own host");
   const int m = std::min(how.copies, nodes);
-  double losses = 0, alone = 0, empty = 0;  // nodes lost one by one, and how many places that leaves empty
+  double losses = 0;
+  SingleLosses alone;
   for (const FailureProcess& process : spec.processes) {
     const double failures = failures_per_second(spec, process, nodes);
     if (failures <= 0) continue;
     if (const auto* corruption = std::get_if<SilentCorruption>(&process.law)) {
       losses += corruption->discovery > Duration::zero() ? failures : 0;
-    } else if (std::holds_alternative<TraceReplay>(process.law) ||
-               std::holds_alternative<HourlySpot>(process.law)) {
+      continue;
+    }
+    alone.stops += failures;
+    if (std::holds_alternative<TraceReplay>(process.law) || std::holds_alternative<HourlySpot>(process.law)) {
       losses += failures;
     } else {
       const NodeLosses of_nodes = node_losses(spec, process);
@@ -81,12 +108,12 @@ double memory_losses_per_second(const FailureSpec& spec, int nodes, const HostCo
       if (bursts != nullptr) losses += burst_losses(*bursts, rate, nodes, m);
       if (bursts != nullptr && m == 1) continue;
       const double lost = rate * nodes_of_each(process, nodes);
-      alone += lost;
-      empty += lost * (of_nodes.detect_s + to_seconds(how.stall) + (how.waits ? of_nodes.repair_s : 0));
+      alone.nodes += lost;
+      alone.stalled +=
+          lost * (of_nodes.detect_s + to_seconds(how.stall) + (how.waits ? of_nodes.repair_s : 0));
     }
   }
-  const double coincide = alone * std::pow(-std::expm1(-empty / nodes), m - 1);
-  return std::min(losses + coincide, failures_per_second(spec, nodes));
+  return std::min(losses + coincidences(alone, nodes, m), failures_per_second(spec, nodes));
 }
 
 }  // namespace stagecraft

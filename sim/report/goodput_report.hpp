@@ -2,7 +2,8 @@
 //
 //   means     over the repeats; intervals are 95 % (Student's t on the repeats' values), absent of one repeat
 //   buckets   seconds by what the time went to; they add up to the horizon
-//   ideal     the best throughput that any number of nodes up to all of them gives without failures
+//   ideal     the best throughput that any number of nodes up to all of them gives without failures, and
+//             without what a policy adds to each step
 #pragma once
 
 #include <array>
@@ -106,6 +107,7 @@ struct GoodputReport {
   std::uint64_t seed = 0;
 
   double ideal_samples_per_s = 0;
+  std::string ideal_lacks;  // "redundant forwards", which each step has besides; empty: nothing
   MeanInterval samples_per_s, fraction_of_ideal, ettr;
   double failures = 0, restarts = 0;         // per repeat
   double mean_time_to_recover_s = 0;         // 0 without failures

@@ -69,8 +69,14 @@ std::string head_of(const GoodputReport& report) {
   out += headed_line("policy", report.policy + (published ? ", published rules" : ""));
   const MeanInterval& rate = report.samples_per_s;
   const std::string interval = rate.ci95 ? fmt::format("   (95 %: {})", interval_text(*rate.ci95)) : "";
-  out += headed_line("throughput", fmt::format("{} samples/s{}   {} without failures", four_digits(rate.mean),
-                                               interval, four_digits(report.ideal_samples_per_s)));
+  const std::string here = four_digits(rate.mean) + " samples/s" + interval;
+  const std::string ideal = four_digits(report.ideal_samples_per_s) + " without failures";
+  if (report.ideal_lacks.empty()) {
+    out += headed_line("throughput", here + "   " + ideal);
+  } else {
+    out += headed_line("throughput", here);
+    out += headed_line("", ideal + " and " + report.ideal_lacks);
+  }
   out += headed_line("of ideal", of_percent(report.fraction_of_ideal));
   return out + headed_line("ETTR", of_percent(report.ettr));
 }

@@ -395,6 +395,12 @@ Holders DegradedShapes::holders(int nodes) {
   return held_by_nodes(states, {node_sizes_.begin(), node_sizes_.begin() + nodes});
 }
 
+void DegradedShapes::takes(const ShapedStep& step) {
+  const std::scoped_lock lock(used_);
+  if (const auto shape = asked_.find(step.nodes); shape != asked_.end())
+    shape->second.iteration = step.duration;
+}
+
 std::vector<GoodputShape> DegradedShapes::asked() const {
   const std::scoped_lock lock(used_);
   std::vector<GoodputShape> shapes;

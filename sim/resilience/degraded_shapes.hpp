@@ -74,7 +74,9 @@ class DegradedShapes {
   // has a state of its own.
   [[nodiscard]] Holders holders(int nodes);
 
-  // Shapes used so far, most nodes first.
+  // The policy's own step on step.nodes, where it takes longer than the shape that was used there.
+  void takes(const ShapedStep& step);
+  // Shapes used so far with their steps, most nodes first.
   [[nodiscard]] std::vector<GoodputShape> asked() const;
   // On how many nodes morph() had no shape so far, and why on the most of them.
   [[nodiscard]] std::optional<std::string> refused() const;

@@ -1,12 +1,14 @@
 #include "sim/resilience/goodput_run.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 #include <variant>
 
 #include "base/check.hpp"
 #include "sim/goodput/expected_failures.hpp"
 #include "sim/goodput/history.hpp"
+#include "sim/goodput/log_gamma.hpp"
 #include "sim/goodput/machines.hpp"
 #include "sim/goodput/memory_losses.hpp"
 #include "sim/goodput/restart_time.hpp"
@@ -59,30 +61,73 @@ bool goes_back_by_formula(const FailureSpec& spec) {
          });
 }
 
+struct LossRate {
+  double per_s = 0;
+  bool known = true;  // false: none was seen, and this is a bound
+};
+
 // Losses of work a second of training: half a one more than was seen, since none seen is not none; nor is it
 // more than the formula has.
-double losses_per_second(const GoodputResult& result, double by_formula) {
+LossRate losses_of(const GoodputResult& result, double by_formula) {
   double training = 0;
   for (const Bucket bucket : {Bucket::kProductive, Bucket::kDegraded, Bucket::kLostWork, Bucket::kCheckpoint})
     training += result.buckets_s[static_cast<std::size_t>(bucket)];
   const double losses = result.went_back + 0.5 / result.repeats;
   const double counted = losses / std::max(training, 0.01 * to_seconds(result.horizon));
-  return result.went_back == 0 && by_formula > 0 ? std::min(counted, by_formula) : counted;
+  const bool seen = result.went_back > 0;
+  if (!seen && by_formula > 0 && by_formula <= counted) return {.per_s = by_formula};
+  return {.per_s = counted, .known = seen};
+}
+
+// Nodes that hold each state, where peers have it.
+int holders_of(GoodputJob& job, const FailureSpec& spec, int nodes) {
+  if (spec.policy.backup) return 2;
+  int fewest = nodes;
+  for (const std::vector<int>& holders : job.shapes.holders(nodes))
+    fewest = std::min(fewest, static_cast<int>(holders.size()));
+  return fewest;
+}
+
+// The chance that a lost node finds no spare: as many of the others are away.
+double pool_is_empty(const FailureSpec& spec, const GoodputSetup& setup) {
+  const double away = unavailable_share(spec, setup.nodes - setup.spares);
+  const int others = setup.nodes - 1;
+  double fewer = 0;
+  for (int nodes = 0; nodes < setup.spares; ++nodes)
+    fewer += std::exp(log_choose(others, nodes)) * std::pow(away, nodes) * std::pow(1 - away, others - nodes);
+  return std::clamp(1 - fewer, 0.0, 1.0);
+}
+
+// Of corruption that is found at once memory has a copy, and peers have none.
+double corruption_found_at_once(const FailureSpec& spec, int nodes) {
+  double rate = 0;
+  for (const FailureProcess& process : spec.processes)
+    if (const auto* law = std::get_if<SilentCorruption>(&process.law);
+        law != nullptr && law->discovery == Duration::zero())
+      rate += failures_per_second(spec, process, nodes);
+  return rate;
 }
 
 // Failures after which the job needs its checkpoint in storage, by formula.
-double failures_for_storage(const GoodputJob& job, const FailureSpec& spec, const GoodputSetup& setup) {
+double failures_for_storage(GoodputJob& job, const FailureSpec& spec, const GoodputSetup& setup) {
   const int nodes = setup.nodes - setup.spares;
-  if (!in_memory(spec)) return failures_per_second(spec, nodes);
   const PolicySpec& policy = spec.policy;
+  const bool peers = policy.kind == PolicyKind::kHotSpares && policy.state == StateSource::kPeer;
+  if (!in_memory(spec) && !peers) return failures_per_second(spec, nodes);
   const bool swaps = policy.kind == PolicyKind::kHotSpares;
-  const bool waits =
-      swaps ? setup.spares == 0
-            : policy.kind == PolicyKind::kCheckpointRestart && policy.lost == LostNode::kWaitedFor;
   const Duration restart = swaps ? policy.swap : restart_time(policy.restart, job.plan().gpus());
-  return memory_losses_per_second(
-      spec, nodes,
-      {.copies = spec.checkpoint.copies, .stall = restart + peer_transfer(job.costs), .waits = waits});
+  const auto losses = [&](bool waits) {
+    return memory_losses_per_second(
+        spec, nodes,
+        {.copies = in_memory(spec) ? spec.checkpoint.copies : holders_of(job, spec, nodes),
+         .stall = restart + peer_transfer(job.costs),
+         .waits = waits});
+  };
+  if (!swaps)
+    return losses(policy.kind == PolicyKind::kCheckpointRestart && policy.lost == LostNode::kWaitedFor);
+  const double waiting = pool_is_empty(spec, setup);
+  return waiting * losses(true) + (1 - waiting) * losses(false) +
+         (in_memory(spec) ? 0 : corruption_found_at_once(spec, nodes));
 }
 
 // A slow link lengthens steps by the simulated effect, not by its own factor.
@@ -181,6 +226,7 @@ GoodputRun run_goodput(GoodputJob& job, const FailureSpec& spec, const GoodputRu
   GoodputRun ran{.setup = setup_of(job, spec, request.describe),
                  .checkpointing = {},
                  .failures_per_s = {},
+                 .losses_known = true,
                  .result = {}};
   const CheckpointSpec checkpoint = checkpoints_asked(spec, ran.setup);
   const double by_formula = failures_for_storage(job, spec, ran.setup);
@@ -192,14 +238,21 @@ GoodputRun run_goodput(GoodputJob& job, const FailureSpec& spec, const GoodputRu
   if (counts && !given) {
     constexpr int kPilots = 2, kPilotRepeats = 8;
     GoodputRunRequest pilot = request;
-    pilot.repeats = std::min(request.repeats, kPilotRepeats);
+    pilot.repeats = kPilotRepeats;
     pilot.timeline = false;
     pilot.after_each = {};
-    for (int i = 0; i < kPilots; ++i)
-      make_checkpoints(job, checkpoint, losses_per_second(repeated(job, spec, ran, pilot), by_formula), ran);
+    for (int i = 0; i < kPilots; ++i) {
+      const LossRate losses = losses_of(repeated(job, spec, ran, pilot), by_formula);
+      make_checkpoints(job, checkpoint, losses.per_s, ran);
+      ran.losses_known = losses.known;
+    }
   }
   ran.result = repeated(job, spec, ran, request);
-  if (counts && given) ran.failures_per_s = losses_per_second(ran.result, by_formula);
+  if (counts && given) {
+    const LossRate losses = losses_of(ran.result, by_formula);
+    ran.failures_per_s = losses.per_s;
+    ran.losses_known = losses.known;
+  }
   return ran;
 }
 

@@ -1,7 +1,10 @@
 // The repeats of a job with failures, and the checkpoints that it makes among them.
 //
-//   pilots  Where losses of work have no formula, a few repeats count them first, and the interval follows. An
-//           interval that was given stays, and the losses are those of the repeats themselves.
+//   pilots  Where losses of work have no formula, eight repeats count them first, and the interval follows. An
+//           interval that was given stays, and the losses are those of the repeats themselves. Where none is
+//           seen, the rate at which all holders of a state are lost counts (in-memory checkpoints, hot spares
+//           with peers) if it is below half a loss in that time; else this bound, and no interval is the
+//           optimum.
 #pragma once
 
 #include <cstdint>
@@ -47,6 +50,7 @@ struct GoodputRun {
   GoodputSetup setup;
   std::optional<Checkpointing> checkpointing;
   double failures_per_s = 0;  // failures per second that checkpoints in storage serve
+  bool losses_known = true;   // false: none was seen and no formula has them, so that this is a bound
   GoodputResult result;
 };
 

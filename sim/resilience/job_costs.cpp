@@ -43,6 +43,15 @@ Shard saved_shard(const Scenario& scenario, const ParallelPlan& plan) {
   return shard;
 }
 
+// The copy of a tied word embedding that the head's stage holds, on all tensor ranks: a checkpoint has it once.
+//   source  NVIDIA/Megatron-LM, core/models/common/language_module/language_module.py,
+//           tie_embeddings_and_output_weights_state_dict: the head's is a replica of the embedding's
+Bytes tied_copy(const TransformerSpec& model, const ParallelPlan& plan, const Shard& shard) {
+  if (!model.tied_embeddings) return {};
+  const KeptBytes kept = kept_bytes({.dense = word_parameters(model, plan.tensor)}, {}, shard);
+  return (kept.weights.dense + kept.optimizer.dense) * plan.tensor;
+}
+
 // The scenario with a stage for each layer and for each end.
 Scenario layer_by_layer(const Scenario& scenario, const TransformerSpec& model, const ParallelPlan& plan) {
   Scenario probe = plain_pipeline(scenario, plan);
@@ -97,6 +106,7 @@ std::vector<JobLayer> transformer_layers(const Scenario& scenario, const Transfo
                       .state = state_of_stage(model, *plan, stage, request.shard),
                       .saved = state_of_stage(model, *plan, stage, saved)});
   }
+  layers.back().saved -= tied_copy(model, *plan, saved);
   return layers;
 }
 

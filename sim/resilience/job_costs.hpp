@@ -6,8 +6,8 @@
 //           tensor and context ranks, tensor collectives and what is recomputed included.
 //   state   weights and optimizer states, by the bytes a parameter takes (models/memory.hpp: 2 + 12 for bf16
 //           and Adam; 12 where FSDP shards the fp32 weights, which are the masters). A GPU may keep weights in
-//           fp8; a checkpoint has them in 16 bit. Abstract stages tell their gradients, from which the
-//           parameters follow.
+//           fp8; a checkpoint has them in 16 bit, and a tied word embedding once. Abstract stages tell their
+//           gradients, from which the parameters follow.
 #pragma once
 
 #include <vector>

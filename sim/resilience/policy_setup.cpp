@@ -215,7 +215,10 @@ std::optional<GoodputSetup> Setup::hot_spares() {
                     .gpus_per_node = gpus_per_node(),
                     .state = spec_.state};
   const int pool = spares();
-  GoodputSetup setup{.ideal = full(), .nodes = nodes() + pool, .spares = pool};
+  GoodputSetup setup{.ideal = full(),
+                     .ideal_lacks = spec_.backup.value_or(0) > 0 ? "backups" : "",
+                     .nodes = nodes() + pool,
+                     .spares = pool};
   if (spec_.state == StateSource::kPeer && !has_peers(job)) return std::nullopt;
   if (spec_.slow.any()) job.slow = ladder();
   if (spec_.slow.restart) job.smaller = replicas(BatchRule::kKept);
@@ -251,9 +254,11 @@ std::optional<GoodputSetup> Setup::elastic() {
                         .rejoin = spec_.rejoin,
                         .restart = spec_.restart,
                         .gpus_per_node = node_gpus,
-                        .shape = [shape, quorum = spec_.quorum](int n) {
+                        .shape = [shape, quorum = spec_.quorum, &shapes = request_.shapes](int n) {
                           std::optional<ShapedStep> step = shape(n);
-                          if (step) step->duration += quorum;
+                          if (!step) return step;
+                          step->duration += quorum;
+                          shapes.takes(*step);
                           return step;
                         }};
   const auto replicas_of = [&](int groups) { return std::min(groups * together, plan().data); };
@@ -271,6 +276,7 @@ std::optional<GoodputSetup> Setup::elastic() {
   const int spares = spec_.spares.value_or(0);
   GoodputSetup setup{.policy = [job] { return std::make_unique<ElasticDataParallel>(job); },
                      .ideal = full(),
+                     .ideal_lacks = spec_.quorum > Duration::zero() ? "quorums" : "",
                      .nodes = nodes() + spares,
                      .spares = spares,
                      .notes = notes_on_copies(request_, together)};

@@ -40,8 +40,9 @@ struct SetupRequest {
 struct GoodputSetup {
   PolicyFactory policy = {};
   ShapedStep ideal = {};
-  int nodes = 1;   // nodes of the job with its spares
-  int spares = 0;  // among them
+  std::string ideal_lacks = {};  // what each step of the policy has besides; empty: nothing
+  int nodes = 1;                 // nodes of the job with its spares
+  int spares = 0;                // among them
   bool checkpoints = true;
   std::optional<std::int64_t> checkpoint_every = {};  // steps, in place of a missing interval
   AccountOf replay = {};         // replaces the policy: a published evaluation with a table of throughputs

@@ -99,6 +99,13 @@ void advise_interval(const FailureSpec& spec, const GoodputRun& ran, GoodputRepo
   const Checkpointing& times = *ran.checkpointing;
   const auto best = best_interval(times, ran.setup.ideal.duration, ran.failures_per_s);
   if (!best) return;
+  if (!ran.losses_known) {
+    report.notes.push_back(
+        "failures.checkpoint.interval: no failure sent the job back to a checkpoint in the "
+        "repeats that count them. An interval by rule is for half a one, a bound that "
+        "depends on `horizon`; the optimum is not known");
+    return;
+  }
   report.advice.interval = best->time;
   report.advice.interval_steps = best->steps;
   report.advice.interval_why = fmt::format("the optimum for {} a checkpoint", human(cost_of(times)));
@@ -330,6 +337,7 @@ GoodputReport report_of(GoodputJob& job, const FailureSpec& spec, const GoodputR
   report.seed = options.seed;
   report.iteration_time = job.iteration();
   report.ideal_samples_per_s = rate_of(ran.setup.ideal);
+  report.ideal_lacks = ran.setup.ideal_lacks;
   report.notes = doubts(job, spec, ran, options.seed);
   report.notes.insert(report.notes.end(), ran.setup.notes.begin(), ran.setup.notes.end());
   fill_result(ran, report);

@@ -96,10 +96,12 @@ std::optional<GoodputSetup> bamboo(const SetupRequest& request, const Workers& w
     if (!step || step->nodes != pipelines * stages) return std::optional<ShapedStep>();
     step->duration =
         std::max(step->duration, ideal.duration) + redundant_part(workers, ceil_div(work, pipelines));
+    shapes.takes(*step);
     return step;
   };
   return GoodputSetup{.policy = [job] { return std::make_unique<Bamboo>(job); },
                       .ideal = ideal,
+                      .ideal_lacks = "redundant forwards",
                       .nodes = request.shapes.nodes()};
 }
 

@@ -57,7 +57,7 @@ constexpr std::array kPolicyKeys{PolicyKey{"name", kAll},
                                  PolicyKey{"takeover_slowdown", kBamboo},
                                  PolicyKey{"rebalance_threshold", kBamboo},
                                  PolicyKey{"pipelines", kBamboo},
-                                 PolicyKey{"stages", kBamboo},
+                                 PolicyKey{"stages", kOobleck | kVaruna | kBamboo},
                                  PolicyKey{"checkpoint_every", kVaruna},
                                  PolicyKey{"transient_wait", kVaruna},
                                  PolicyKey{"announced_wait", kVaruna},
@@ -240,6 +240,7 @@ void PolicyLoader::load_oobleck() {
   spec_.max_failures = count("max_failures", 0, 1);
   spec_.simulated_cost = map_.choice("cost", {{"paper", "simulated"}}, 0) == 1;
   spec_.recompose_on_join = map_.boolean("recompose_on_join", true);
+  spec_.stages = count("stages", 1, 0);
 }
 
 void PolicyLoader::load_bamboo() {
@@ -256,6 +257,7 @@ void PolicyLoader::load_varuna() {
   spec_.transient_wait = in_.duration("transient_wait");
   spec_.announced_wait = in_.duration("announced_wait");
   spec_.notice = in_.duration("notice");
+  spec_.stages = count("stages", 1, 0);
 }
 
 void PolicyLoader::load_elastic() {

@@ -113,7 +113,8 @@ void listen_to_policy(Listener& listener, const Scenario& scenario) {
   const PolicySpec& policy = spec.policy;
   const bool table = !policy.throughput.empty();
   const bool varuna = policy.kind == PolicyKind::kVaruna, bamboo = policy.kind == PolicyKind::kBamboo;
-  listener.say("failures.policy.swap", policy.kind == PolicyKind::kOobleck && policy.reconfigure.has_value(),
+  const bool oobleck = policy.kind == PolicyKind::kOobleck;
+  listener.say("failures.policy.swap", oobleck && policy.reconfigure.has_value(),
                "failures.policy.reconfigure is all of it");
   listener.say("failures.policy.reconfigure", varuna && !table,
                "without a table of throughput varuna takes failures.policy.restart");
@@ -122,10 +123,12 @@ void listen_to_policy(Listener& listener, const Scenario& scenario) {
                "failures.checkpoint.interval says how often");
   listener.say("failures.policy.", {"pipelines", "stages"}, bamboo && !table,
                "without a table of throughput they are those of the job");
+  listener.say("failures.policy.stages", (oobleck || varuna) && !table,
+               "without a table of throughput the policy cuts its own");
   listener.say("failures.policy.pipelines", bamboo,
                "a replay has as many as nodes fill, of failures.policy.stages each");
   // The evaluations of these three are replayed where there is a table.
-  if (!table || (!varuna && !bamboo && policy.kind != PolicyKind::kOobleck)) return;
+  if (!table || (!varuna && !bamboo && !oobleck)) return;
   const char* replay = "a replay of a table of throughput takes it from the policy";
   listener.say("failures.checkpoint.", {"interval", "persist", "load", "slowdown"}, true, replay);
   listener.say("failures.checkpoint.block", !varuna, replay);

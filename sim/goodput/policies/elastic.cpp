@@ -63,12 +63,13 @@ Response ElasticDataParallel::lose(const Incident& incident) {
     *replica = {.state = State::kReloads, .reloaded = incident.time + spec_.reload, .begun = incident.time};
   }
   if (!trained || stopped_) return {};
-  // A spare may take the place when the plan is made. Of failures detected together the time of the first
-  // counts.
+  // A spare may take the place when the plan is made. Failures detected together are known with the first, but
+  // each begins the stall again, as one after the detection does.
   if (incident.time > detected_ || detected_from_ == detected_) {
     detected_from_ = incident.time;
     detected_ = incident.time + std::min(incident.detect, spec_.stall);
   }
+  stalled_from_ = incident.time;
   return {.answer = Answer::kHalt, .detect = detected_ - incident.time};
 }
 
@@ -114,13 +115,13 @@ Plan ElasticDataParallel::plan(const Situation& situation) {
   stall_ = {};
   planned_ = now;
   const Duration stall =
-      failed ? std::max(Duration{}, spec_.stall - (detected_ - detected_from_)) : Duration{};
+      failed ? std::max(Duration{}, spec_.stall - (detected_ - stalled_from_)) : Duration{};
   // Replicas that reload since the failure, or still, do so after the stall.
   if (failed)
     for (Replica& replica : replicas_)
       if (replica.state == State::kReloads && (replica.reloaded > now || replica.begun >= detected_from_))
         replica.reloaded = std::max(replica.reloaded, now + stall + spec_.reload);
-  detected_from_ = detected_;
+  detected_from_ = stalled_from_ = detected_;
   seat_nodes(situation.machines, now + stall);
   if (!started_ || situation.corrupted || count(State::kTrains) == 0) return from_checkpoint(situation);
 

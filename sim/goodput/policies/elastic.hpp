@@ -2,7 +2,8 @@
 // has its state.
 //
 //   failure   all stall for `stall` (the collective's timeout, a new group, the step again), of which
-//             detection is a part; the step in flight is lost, nothing else
+//             detection is a part, and which each failure begins again; the step in flight is lost, nothing
+//             else
 //   degraded  the other replicas train; the lost one reloads from a peer, `reload` from the end of the stall
 //             or, if later, from when its nodes are up
 //   rejoin    at the step end after it: all stall for `rejoin`
@@ -67,9 +68,10 @@ class ElasticDataParallel : public Policy {
   std::vector<int> nodes_;   // by place, -1: empty
   std::vector<int> places_;  // by node, -1: none
   std::vector<Replica> replicas_;
-  Duration detected_from_{}, detected_{};  // the last failure in detection: its start, and its detection
-  PlanStall stall_;                        // of the last plan
-  Duration planned_{};                     // when it was made
+  // Failures detected together: the first, the end of its detection, and the last, from which on all stall.
+  Duration detected_from_{}, detected_{}, stalled_from_{};
+  PlanStall stall_;     // of the last plan
+  Duration planned_{};  // when it was made
   bool started_ = false, stopped_ = false;
 };
 

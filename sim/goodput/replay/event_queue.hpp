@@ -45,6 +45,7 @@ struct ReplayEvent {
   std::int64_t id = 0;       // canonical: the row of an add or a removal, for a ready that of its add
   std::int32_t node = -1;    // node of kAdd, kRemove, kReady
   std::int64_t version = 0;  // version of a timer or step when it was set
+  std::int64_t steps = 0;    // recorded steps that the checkpoint of kCheckpointComplete covers
 };
 
 class EventQueue {

@@ -30,7 +30,8 @@ class GlobalRestartReplay : public ReplayEngine {
   void removed(Duration now, int /*node*/, ReplayNode /*was*/) override {
     removal_since_checkpoint_ = true;
     if (checkpoints()) {
-      for (std::size_t i = saved_; i < replay().steps.size(); ++i) replay().steps[i].kept = false;
+      for (auto i = static_cast<std::size_t>(saved_); i < replay().steps.size(); ++i)
+        replay().steps[i].kept = false;
       cut_pause(now);
     }
     begin(now, true);
@@ -46,7 +47,7 @@ class GlobalRestartReplay : public ReplayEngine {
 
   // A checkpoint of a shape that is gone is not usable.
   void checkpoint_completed(const ReplayEvent& event) override {
-    if (!published() && event.version == version()) saved_ = being_saved_;
+    if (!published() && event.version == version()) saved_ = event.steps;
   }
 
  private:
@@ -65,19 +66,21 @@ class GlobalRestartReplay : public ReplayEngine {
     removal_since_checkpoint_ = false;
     const Duration resumed = now + policy_.checkpoint_write;
     if (policy_.checkpoint_write > Duration{}) replay().checkpoints.push_back({.start = now, .end = resumed});
-    being_saved_ = replay().steps.size();
+    const std::int64_t covered = std::ssize(replay().steps);
     if (policy_.checkpoint_write == Duration{}) {
-      saved_ = being_saved_;
+      saved_ = covered;
       return resumed;
     }
+    // The next one may begin before this one is usable.
     push({.time = resumed + policy_.checkpoint_write,
           .kind = ReplayEventKind::kCheckpointComplete,
-          .version = version()});
-    if (published()) decide_by_storage_order();
+          .version = version(),
+          .steps = covered});
+    if (published()) decide_by_storage_order(covered);
     return resumed;
   }
 
-  void decide_by_storage_order() {
+  void decide_by_storage_order(std::int64_t covered) {
     events().rebuild();
     const auto& stored = events().storage();
     const auto first = std::find_if(stored.begin(), stored.end(), [](const ReplayEvent& event) {
@@ -85,7 +88,7 @@ class GlobalRestartReplay : public ReplayEngine {
     });
     SC_CHECK(first != stored.end(), "the checkpoint's own completion is among the events");
     if (first->kind == ReplayEventKind::kCheckpointComplete) {
-      saved_ = being_saved_;
+      saved_ = covered;
       return;
     }
     completed_ = std::max<std::int64_t>(0, completed_ - policy_.checkpoint_every);
@@ -104,8 +107,7 @@ class GlobalRestartReplay : public ReplayEngine {
   Duration rendezvous_;
   Duration step_{};
   std::int64_t completed_ = 0;
-  std::size_t saved_ = 0;        // recorded steps covered by the last usable checkpoint
-  std::size_t being_saved_ = 0;  // and by the one in progress
+  std::int64_t saved_ = 0;  // recorded steps covered by the last usable checkpoint
   bool removal_since_checkpoint_ = false;
 };
 

@@ -23,13 +23,15 @@ const Row& least(const std::vector<Row>& table) {
 
 std::function<Duration(int)> step_by_nodes(const ScenarioReplay& replay) {
   return [&replay](int nodes) {
-    return published_step(replay.samples_per_step, throughput_of(replay.policy.throughput, nodes));
+    const int row = std::max(nodes, replay.policy.throughput.front().first);
+    return published_step(replay.samples_per_step, throughput_of(replay.policy.throughput, row));
   };
 }
 
 GlobalRestart global_restart(const ScenarioReplay& replay) {
   const PolicySpec& policy = replay.policy;
-  GlobalRestart restart{.pipeline_nodes = least(policy.throughput).first, .step = step_by_nodes(replay)};
+  GlobalRestart restart{.pipeline_nodes = policy.stages > 0 ? policy.stages : least(policy.throughput).first,
+                        .step = step_by_nodes(replay)};
   const auto rendezvous = [&](int nodes) {
     return policy.reconfigure ? *policy.reconfigure
                               : restart_time(policy.restart, nodes * replay.gpus_per_node);

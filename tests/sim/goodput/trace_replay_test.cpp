@@ -367,6 +367,31 @@ TEST(SpotMarket, RemovesNodesAtTheirHourlyChance) {
               4 * std::sqrt(stays * (1 - stays) / after_first));
 }
 
+// While they are there, nodes with a chance of 0.5 to leave in an hour leave 0.5 times in 0.75 hours.
+TEST(SpotMarket, LosesNodesAsOftenAsExpectedWhileTheyAreThere) {
+  HourlySpot law = market(0, 0.5);
+  law.add[0] = 1;
+  const auto rows = spot_rows(law, {.capacity = 20'000, .horizon = hours(4)});
+  int there = 0, lost = 0;
+  double present = 0;  // hours of all nodes together, without the first, in which nodes come as well
+  for (const TraceRow& row : rows) {
+    const bool comes = row.event == TraceEvent::kAdd;
+    if (row.time < hours(1)) {
+      there += comes ? 1 : -1;
+      continue;
+    }
+    ++lost;
+    present += to_seconds(row.time - hours(1)) / 3600;
+  }
+  present += (there - lost) * 3;
+  FailureSpec spec;
+  spec.processes = {{.law = market(0, 0.5), .causes = {{.name = "preemption"}}}};
+  spec.horizon = hours(24);
+  const double expected = failures_per_second(spec, 1) * 3600;
+  EXPECT_DOUBLE_EQ(expected, 0.5 / 0.75);
+  EXPECT_NEAR(lost / present, expected, 4 * std::sqrt(lost) / present);
+}
+
 TEST(SpotMarket, DrawsItsAdditionsOncePerRunIfTold) {
   HourlySpot law = market(0, 0);
   law.random_additions = true;

@@ -118,6 +118,15 @@ TEST(GoodputReport, HasNoIntervalOfOneRepeat) {
   EXPECT_NE(text.find("8 samples/s   10 without failures"), std::string::npos) << text;
 }
 
+TEST(GoodputText, SaysWhatTheIdealLacksBesidesFailures) {
+  GoodputReport report = ten_days();
+  report.ideal_lacks = "redundant forwards";
+  EXPECT_NE(render_text(report, {})
+                .find("8 samples/s   (95 %: 7.9 – 8.1)\n"
+                      "                 10 without failures and redundant forwards\n"),
+            std::string::npos);
+}
+
 TEST(GoodputText, FitsATerminal) {
   GoodputReport report = ten_days();
   std::string text = render_text(report, {.verbose = true});

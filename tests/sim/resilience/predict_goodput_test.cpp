@@ -281,6 +281,22 @@ TEST(PredictGoodput, WhatEveryStepPaysForResilienceIsDegraded) {
   EXPECT_NEAR(report.buckets_s[6], 864'000 * (0.9 / 9.9), 20) << "degraded";
 }
 
+// Without failures every step is that of the shape: with redundant forwards, or with a quorum.
+TEST(PredictGoodput, ShowsTheStepsThatItsShapesReallyTake) {
+  FailureSpec elastic = losing_nodes(PolicyKind::kElastic);
+  elastic.policy.quorum = seconds(1);
+  FailureSpec bamboo = losing_nodes(PolicyKind::kBamboo);
+  for (FailureSpec* spec : {&elastic, &bamboo}) {
+    spec->processes[0].law = ExponentialFailures{.rate_per_node_day = 0};
+    const GoodputReport report = predict_goodput(with(*spec));
+    ASSERT_FALSE(report.shapes.empty());
+    EXPECT_EQ(report.shapes[0].nodes, 4);
+    EXPECT_NEAR(report.samples_per_s.mean, report.shapes[0].samples_per_s(), 1e-4);
+    EXPECT_LT(report.shapes[0].samples_per_s(), report.ideal_samples_per_s);
+    EXPECT_EQ(report.ideal_lacks, spec == &bamboo ? "redundant forwards" : "quorums");
+  }
+}
+
 // Nodes that are slow half of the time, three times as slow, and never fail.
 FailureSpec slow_half_of_the_time() {
   FailureSpec spec = failing(0);

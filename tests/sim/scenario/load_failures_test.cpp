@@ -278,6 +278,17 @@ TEST(Failures, SayThatBambooCountsItsPipelinesItself) {
               HasSubstr("failures.policy.pipelines: had no effect: without a table of throughput"));
 }
 
+// Of a replay; the policies themselves cut their own.
+TEST(Failures, SayThatOnlyAReplayHasStagesOfItsOwn) {
+  for (const char* name : {"oobleck", "varuna"}) {
+    const std::string policy = "failures: {policy: {name: " + std::string(name) + ", stages: 12";
+    EXPECT_EQ(warnings_of(policy + ", samples_per_step: 128, throughput: {16: 10}}}\n"), "");
+    EXPECT_EQ(
+        warnings_of(policy + "}}\n"),
+        "failures.policy.stages: had no effect: without a table of throughput the policy cuts its own\n");
+  }
+}
+
 TEST(Failures, SayWhereThereIsNothingToDetect) {
   const std::string maintenance =
       "failures: {process: {kind: maintenance, duration: 1 h, detect: 3 s, notice: ";
@@ -538,7 +549,7 @@ TEST(Failures, AreReadBackFromWhatTheyArePrintedAs) {
       "{name: oobleck, max_failures: 2, cost: simulated, recompose_on_join: false, reconfigure: 2 s}",
       "{name: bamboo, rules: artifact, pipelines: 4, stages: 12, throughput: {12: 3.5, 24: 7}, "
       "samples_per_step: 32}",
-      "{name: varuna, notice: 30 s}",
+      "{name: varuna, notice: 30 s, stages: 12}",
       "recycle",
       "{name: elastic, min_replicas: 2, keep_batch: true}",
       "{name: elastic, spares: 2, quorum: 0.7 s}",

@@ -234,6 +234,19 @@ TEST(Elastic, AnArrivalInTheStallDoesNotEndIt) {
   EXPECT_EQ(in_seconds(account, Bucket::kReconfigure), 4 + 4);
 }
 
+// Lost at 25 and at 26: however long it takes to notice, the stall lasts to 32, and two replicas end steps at 42,
+// 52 and 62.
+TEST(Elastic, AFailureInTheDetectionOfAnotherBeginsTheStallAgain) {
+  for (const int detect : {0, 2, 6}) {
+    SCOPED_TRACE(detect);
+    ElasticDataParallel policy(elastic());
+    const Account account =
+        run_job(job(65, 4), history(4, {fault(25, 1, detect), fault(26, 2, detect)}), policy);
+    EXPECT_EQ(account.samples, 2 * 4 + 3 * 2);
+    EXPECT_EQ(in_seconds(account, Bucket::kDetect) + in_seconds(account, Bucket::kReconfigure), 7 + 3);
+  }
+}
+
 // It reloads for 1 s after the stall, not while nobody knows: at 32. Three replicas to 41, rejoined at 45;
 // steps of four end at 55 and 65.
 TEST(Elastic, AReloadShorterThanTheDetectionIsMadeAfterTheStall) {

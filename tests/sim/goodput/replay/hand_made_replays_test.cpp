@@ -78,6 +78,24 @@ TEST(HandMadeReplays, OobleckAndVarunaBucketsAreThoseOfThePencil) {
   }
 }
 
+// Steps of 5 s end at 60 and 85 s, and a checkpoint of 20 s follows each: the first is usable at 100 s, when the
+// second is being written, which would be at 125 s. Of the loss at 103 s the first step is left.
+TEST(HandMadeReplays, ACheckpointOfVarunaCoversTheStepsBeforeItAlsoWhereTheNextHasBegun) {
+  std::vector<NodeChange> changes;
+  for (int node = 0; node < 4; ++node) changes.push_back({.node = node, .ready = std::chrono::seconds(45)});
+  changes.push_back({.time = std::chrono::seconds(103), .joins = false, .node = 3});
+  const Replay replay = replay_global_restart(changes, {.end = std::chrono::seconds(114)},
+                                              {.pipeline_nodes = 3,
+                                               .step = [](int) { return std::chrono::seconds(5); },
+                                               .rendezvous = std::chrono::seconds(10),
+                                               .checkpoint_every = 1,
+                                               .checkpoint_write = std::chrono::seconds(20)});
+  ASSERT_EQ(replay.steps.size(), 2u);
+  EXPECT_EQ(replay.steps[1].end, std::chrono::seconds(85));
+  EXPECT_TRUE(replay.steps[0].kept);
+  EXPECT_FALSE(replay.steps[1].kept);
+}
+
 TEST(HandMadeReplays, BambooEndsEveryStepWhereAPencilDoes) {
   const YamlNode file = published::table("resilience_oobleck_artifact_results_dev");
   ASSERT_EQ(at(file, "hand_made_bamboo").items.size(), 8u);

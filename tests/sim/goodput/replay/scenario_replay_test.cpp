@@ -141,6 +141,28 @@ TEST(ScenarioReplay, TellsWhatStoppedTheJobAndWhatThatCost) {
   EXPECT_EQ(with_bamboo.causes.at(0).down, with_bamboo.recovering);
 }
 
+// System: pipelines of 12 nodes, a table from 15 on; 15 nodes become 12 after an hour, then 11.
+// Expectations: 12 nodes train at the first row's pace, 11 do not. Without stages the first row is the pipeline.
+TEST(ScenarioReplay, TrainsBelowItsTableWhileItsStagesHaveNodes) {
+  const Gpt2 gpt;
+  History history{.nodes = 15, .incidents = {}, .causes = {"removal"}};
+  const auto lose = [&](int hour, int node) {
+    history.incidents.push_back(
+        {.time = std::chrono::hours(hour), .kind = IncidentKind::kRemove, .id = node, .node = node});
+  };
+  for (const int node : {12, 13, 14}) lose(1, node);
+  lose(2, 11);
+  for (ScenarioReplay replay : {oobleck(gpt, Rules::kCorrected), varuna(gpt, Rules::kCorrected)}) {
+    replay.horizon = std::chrono::hours(3);
+    const std::int64_t of_fifteen = replayed(replay)(history, false).steps;
+    replay.policy.stages = 12;
+    const Account account = replayed(replay)(history, false);
+    EXPECT_GT(account.steps, 1.9 * of_fifteen);
+    EXPECT_LT(account.steps, 2.1 * of_fifteen);
+    EXPECT_GT(account[Bucket::kIdle], std::chrono::minutes(58));
+  }
+}
+
 TEST(ScenarioReplay, RepeatsOfAReplayAreCountedLikeThoseOfAJob) {
   const Gpt2 gpt;
   const GoodputResult result =
