@@ -82,9 +82,10 @@ class Trials {
 
   [[nodiscard]] std::vector<WhatIf> all() const {
     std::vector<WhatIf> answers;
-    for (std::vector<std::string>& set : settings_for_memory(scenario_))
+    const bool is_short = now_.memory.verdict() == Verdict::kOutOfMemory;
+    for (std::vector<std::string>& set : settings_for_memory(scenario_, is_short))
       if (std::optional<WhatIf> answer = tried(std::move(set))) answers.push_back(*std::move(answer));
-    if (now_.memory.verdict() == Verdict::kOutOfMemory) add_pairs(answers);
+    if (is_short) add_pairs(answers);
     return answers;
   }
 

@@ -21,6 +21,7 @@ struct Candidate {
   std::string_view key;
   Words (*values)(const Scenario&);
   Words (*beside)(const Scenario&) = nullptr;
+  bool where_short = false;  // only of jobs that do not fit: for others it would be strange advice
 };
 
 Words only_if(bool helps, std::string value) {
@@ -179,20 +180,22 @@ constexpr Candidate kCandidates[] = {
     {"offload.activations", [](const Scenario& s) { return no_offload(s, &OffloadSpec::activations); }},
     {"offload.weights", [](const Scenario& s) { return no_offload(s, &OffloadSpec::weights); }},
     {"schedule", one_f_one_b, one_chunk},
-    {"options.software", other_software},
+    {"options.software", other_software, nullptr, true},
 };
 
 }  // namespace
 
-std::vector<std::vector<std::string>> settings_for_memory(const Scenario& scenario) {
+std::vector<std::vector<std::string>> settings_for_memory(const Scenario& scenario, bool is_short) {
   std::vector<std::vector<std::string>> settings;
   if (!std::holds_alternative<TransformerSpec>(scenario.model)) return settings;
-  for (const Candidate& candidate : kCandidates)
+  for (const Candidate& candidate : kCandidates) {
+    if (candidate.where_short && !is_short) continue;
     for (const std::string& value : candidate.values(scenario)) {
       Words set = candidate.beside ? candidate.beside(scenario) : Words{};
       set.insert(set.begin(), fmt::format("{}={}", candidate.key, value));
       settings.push_back(std::move(set));
     }
+  }
   return settings;
 }
 

@@ -247,7 +247,7 @@ Why explain_why(const Scenario& scenario, const Simulation& simulation, const Re
   const bool fits = report.memory.verdict() != Verdict::kOutOfMemory;
   std::vector<std::vector<std::string>> sets = settings_to_try(scenario, simulation);
   if (!fits)
-    for (std::vector<std::string>& set : settings_for_memory(scenario))
+    for (std::vector<std::string>& set : settings_for_memory(scenario, true))
       if (std::ranges::find(sets, set) == sets.end()) sets.push_back(std::move(set));
   for (const std::vector<std::string>& set : sets) why.changes.push_back(tried(set, scenario, reload));
   for (TriedChange& change : hardware(scenario)) why.changes.push_back(std::move(change));

@@ -101,8 +101,8 @@ TEST(MemoryWhatIfs, KeepTheSoftwareWhereADegreeTakesTheLastReplica) {
   expect_to_come_true(asked);
 }
 
-// System: Llama 3 8B under ZeRO 3 over 8 ranks without a name of software, by an order of passes on 2 stages.
-// Expectations: the profile's other software is tried, but none that has no pipeline, and none where one is named.
+// System: Llama 3 8B under ZeRO 2 on 2 stages without a name of software, which does not fit. Expectations: the
+// profile's other software is tried, but none that has no pipeline; none where the job fits, or where one is named.
 TEST(MemoryWhatIfs, TryOtherSoftwareWhereItIsAssumed) {
   const auto softwares = [](const Asked& asked) {
     std::vector<std::string> names;
@@ -110,12 +110,22 @@ TEST(MemoryWhatIfs, TryOtherSoftwareWhereItIsAssumed) {
       if (what_if.change.front().starts_with("options.software=")) names.push_back(what_if.change.front());
     return names;
   };
-  const std::string training = "{global_batch_size: 64, micro_batch_size: 2, sequence_length: 8192}";
-  const Asked asked = ask_on_h100("llama-3-8b", 1, "{pipeline: 2, zero_stage: 2}", training);
+  const auto of_micro_batches = [](int size) {
+    return ask_on_h100(
+        "llama-3-8b", 1, "{pipeline: 2, zero_stage: 2}",
+        "{global_batch_size: 64, sequence_length: 8192, micro_batch_size: " + std::to_string(size) + "}");
+  };
+  const Asked asked = of_micro_batches(8);
   EXPECT_EQ(asked.scenario.options.software, "fsdp2");
-  EXPECT_THAT(softwares(asked), testing::ElementsAre("options.software=megatron-core"));
+  EXPECT_EQ(asked.now.memory.verdict(), Verdict::kOutOfMemory);
+  EXPECT_THAT(softwares(asked), testing::Contains("options.software=megatron-core"));
+  EXPECT_THAT(softwares(asked), testing::Not(testing::Contains("options.software=fsdp-2023")));
   expect_to_come_true(asked);
-  EXPECT_THAT(softwares(ask("llama3-8b-fsdp-64xH100.yaml", {})), testing::IsEmpty());
+  const Asked fitting = of_micro_batches(1);
+  EXPECT_NE(fitting.now.memory.verdict(), Verdict::kOutOfMemory);
+  EXPECT_THAT(softwares(fitting), testing::IsEmpty());
+  EXPECT_THAT(softwares(ask("llama3-8b-fsdp-64xH100.yaml", {"training.micro_batch_size=2"})),
+              testing::IsEmpty());
 }
 
 // System: Llama 3 8B of 131,072 tokens, which do not fit over 8 tensor ranks. Expectations: two context ranks make
