@@ -116,10 +116,11 @@ Plan ElasticDataParallel::plan(const Situation& situation) {
   planned_ = now;
   const Duration stall =
       failed ? std::max(Duration{}, spec_.stall - (detected_ - stalled_from_)) : Duration{};
-  // Replicas that reload since the failure, or still, do so after the stall.
+  // Replicas that reload since the failure, or did so still when it came, do so after the stall.
   if (failed)
     for (Replica& replica : replicas_)
-      if (replica.state == State::kReloads && (replica.reloaded > now || replica.begun >= detected_from_))
+      if (replica.state == State::kReloads &&
+          (replica.reloaded > detected_from_ || replica.begun >= detected_from_))
         replica.reloaded = std::max(replica.reloaded, now + stall + spec_.reload);
   detected_from_ = stalled_from_ = detected_;
   seat_nodes(situation.machines, now + stall);

@@ -247,6 +247,17 @@ TEST(Elastic, AFailureInTheDetectionOfAnotherBeginsTheStallAgain) {
   }
 }
 
+// One replica reloads to 61 when a second is lost at 58: nobody reloads while all stall to 64, however long of it
+// nobody knows. Two replicas end steps at 74, 84 and 94.
+TEST(Elastic, AReloadThatAFailureInterruptsIsMadeAfterTheStall) {
+  for (const int detect : {0, 6}) {
+    SCOPED_TRACE(detect);
+    ElasticDataParallel policy(elastic());
+    const Account account = run_job(job(100, 4), history(4, {fault(25, 1, 2), fault(58, 2, detect)}), policy);
+    EXPECT_EQ(account.samples, 2 * 4 + 2 * 3 + 3 * 2);
+  }
+}
+
 // It reloads for 1 s after the stall, not while nobody knows: at 32. Three replicas to 41, rejoined at 45;
 // steps of four end at 55 and 65.
 TEST(Elastic, AReloadShorterThanTheDetectionIsMadeAfterTheStall) {
