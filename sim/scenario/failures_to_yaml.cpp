@@ -159,6 +159,7 @@ void print_varuna(Emitter& out, const PolicySpec& policy) {
   out.field("transient_wait", quantity(policy.transient_wait));
   out.field("announced_wait", quantity(policy.announced_wait));
   out.field("notice", quantity(policy.notice));
+  if (policy.stages > 0) out.number("stages", policy.stages);
 }
 
 void print_spares(Emitter& out, const PolicySpec& policy) {
@@ -190,6 +191,7 @@ void print_own_keys(Emitter& out, const PolicySpec& policy) {
       out.field("swap", quantity(policy.swap));
       out.number("max_failures", policy.max_failures);
       out.field("cost", policy.simulated_cost ? "simulated" : "paper");
+      if (policy.stages > 0) out.number("stages", policy.stages);
       return out.flag("recompose_on_join", policy.recompose_on_join);
     case PolicyKind::kBamboo:
       return print_bamboo(out, policy);

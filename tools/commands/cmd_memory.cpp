@@ -207,6 +207,7 @@ int memory_command(const Arguments& arguments, Session& session) {
         }
         if (!ends && !arguments.has("quiet"))
           own.err << "note: with `faults` the iteration does not finish; these times are without them\n";
+        say_unchecked(memory.capacity, arguments, own);
         if (!arguments.has("require-fit") || memory.verdict() != Verdict::kOutOfMemory) return kDone;
         say_shortage(memory, answer.what_ifs, own);
         return kAnswerIsNo;

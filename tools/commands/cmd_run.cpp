@@ -97,6 +97,7 @@ int run_command(const Arguments& arguments, Session& session) {
         for (const Diagnostic& missed : missed_assertions(scenario, report))
           own.err << render(missed) << '\n';
         if (no_data) own.err << render(*no_data) << '\n';
+        say_unchecked(report.memory.capacity, arguments, own);
         if (must_fit && report.memory.verdict() == Verdict::kOutOfMemory)
           say_shortage(report.memory, what_makes_room(scenario, report, reload), own);
         return reasons.empty() ? kDone : kAnswerIsNo;

@@ -159,7 +159,7 @@ TEST(Infeasible, AreMicroBatchesThatNobodyCanCount) {
         batch + "}\n");
   };
   EXPECT_THAT(refused([&] { (void)memory_of(scenario("3200")); }),
-              testing::ElementsAre("training.global_batch_size"));
+              testing::ElementsAre("training.sequence_length"));  // 800,000 is more than 400
   EXPECT_EQ(memory_of(scenario("64")).verdict(), Verdict::kOutOfMemory);
 }
 
