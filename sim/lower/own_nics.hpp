@@ -8,7 +8,7 @@
 //   limits   as under `network: flow` exposed collectives of a pass follow its compute, and hidden ones are spread
 //            over it; two ranks never meet, nor do the stages that share a node.
 //   source   NVIDIA/nccl: a communicator's channels post to a NIC without regard to others, so two collectives
-//            come to half of its rate each
+//            come to half of its rate each (recalled)
 #pragma once
 
 #include "sim/lower/flow_plan.hpp"

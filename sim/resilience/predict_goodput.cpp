@@ -101,9 +101,9 @@ void advise_interval(const FailureSpec& spec, const GoodputRun& ran, GoodputRepo
   if (!best) return;
   if (!ran.losses_known) {
     report.notes.push_back(
-        "failures.checkpoint.interval: no failure sent the job back to a checkpoint in the "
-        "repeats that count them. An interval by rule is for half a one, a bound that "
-        "depends on `horizon`; the optimum is not known");
+        "failures.checkpoint.interval: no failure of the trial repeats sent the job back to a checkpoint, so "
+        "the "
+        "optimum is not known; the interval is for half a failure in them, and depends on `horizon`");
     return;
   }
   report.advice.interval = best->time;
