@@ -1,11 +1,14 @@
 #include "tools/command_line/interrupt.hpp"
 
+#include <atomic>
 #include <csignal>
 
 namespace stagecraft {
 namespace {
 
-volatile std::sig_atomic_t noted = 0;  // a handler can reach nothing but what is static
+// A handler can reach nothing but what is static. It runs on any of the threads, and others read what it notes.
+std::atomic<int> noted = 0;
+static_assert(std::atomic<int>::is_always_lock_free, "as handlers need it");
 
 void note(int signal) {
   noted = signal;
