@@ -546,7 +546,8 @@ TEST(Failures, AreReadBackFromWhatTheyArePrintedAs) {
       "checkpoint-restart",
       "{name: checkpoint-restart, lost: waited-for, restart: {8: 1 s, 16: 2 s}}",
       "{name: hot-spares, spares: 3, swap: 1 s, state: peer}",
-      "{name: oobleck, max_failures: 2, cost: simulated, recompose_on_join: false, reconfigure: 2 s, stages: 3}",
+      "{name: oobleck, max_failures: 2, cost: simulated, recompose_on_join: false, reconfigure: 2 s, stages: "
+      "3}",
       "{name: bamboo, rules: artifact, pipelines: 4, stages: 12, throughput: {12: 3.5, 24: 7}, "
       "samples_per_step: 32}",
       "{name: varuna, notice: 30 s, stages: 12}",

@@ -192,11 +192,12 @@ TEST(SearchSpace, SaysWhatIsWrongWithIt) {
 
 // An option has no lines.
 TEST(SearchSpace, AMistakeOfTheCommandLineStandsInItsOption) {
-  for (const auto& [vary, mistake] : {std::pair("schedule=all", "schedule: has no numbers that divide"),
-                                      std::pair("parallelism.tensor=two", "parallelism.tensor: 'two' is no"),
-                                      std::pair("parallelism.tensor=[1", "parallelism.tensor: this '[' is never closed"),
-                                      std::pair("training.none=1", "training.none: is not a known key"),
-                                      std::pair("parallelism.tensor=3,5", "search: the space has no plan")})
+  for (const auto& [vary, mistake] :
+       {std::pair("schedule=all", "schedule: has no numbers that divide"),
+        std::pair("parallelism.tensor=two", "parallelism.tensor: 'two' is no"),
+        std::pair("parallelism.tensor=[1", "parallelism.tensor: this '[' is never closed"),
+        std::pair("training.none=1", "training.none: is not a known key"),
+        std::pair("parallelism.tensor=3,5", "search: the space has no plan")})
     EXPECT_THAT(mistakes_of(small_gpt(), {.vary = {vary}}),
                 StartsWith(std::string("--vary ") + vary + ": error: " + mistake));
   EXPECT_THAT(mistakes_of(small_gpt(), {.gpus = "12"}),
