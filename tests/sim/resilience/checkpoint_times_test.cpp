@@ -258,7 +258,7 @@ TEST(PredictGoodput, AdvisesNoOptimumWhereNothingWasSeenToGoBack) {
   spec.processes[0].law = ExponentialFailures{.rate_per_node_day = 0.01};
   spec.repair = {.kind = RepairKind::kConstant, .time = seconds(1)};
   const auto says_so = [](const GoodputReport& report) {
-    return testing::Matches(testing::Contains(testing::HasSubstr("no failure sent the job back")))(
+    return testing::Matches(testing::Contains(testing::HasSubstr("no failure of the trial repeats")))(
         report.notes);
   };
   const GoodputReport report = predict_goodput(with(spec));
