@@ -1,5 +1,5 @@
-// The flows of a program on shared links: those of a cluster, or in closed form the NICs of each rank. Routes are collected while tasks are added, and
-// finish() hands them to the program.
+// The flows of a program on shared links: those of a cluster, or in closed form the NICs of each rank. Routes
+// are collected while tasks are added, and finish() hands them to the program.
 //
 //   unit flow   what one member of a group, or one GPU of a message, sends; of a group that it takes several
 //               members of to fill a link, as a ring that enters a node by one NIC, what they put on the link
@@ -23,7 +23,8 @@
 
 namespace stagecraft {
 
-// The links that traffic shares, the background load of each, and the times at which a link changes its capacity.
+// The links that traffic shares, the background load of each, and the times at which a link changes its
+// capacity.
 struct SharedNetwork {
   IdVector<EdgeId, SharedLink> links{};
   IdVector<EdgeId, Bandwidth> background{};  // empty: nothing
@@ -54,8 +55,8 @@ class FlowPlan {
 
  private:
   struct Route {
-    std::vector<LinkLoad>
-        flows;           // unit flows over each link, summed over all copies; 1 or more on the fullest
+    // Unit flows over each link, summed over all copies; 1 or more on the fullest.
+    std::vector<LinkLoad> flows;
     double unit = 1;     // bytes of a unit flow per byte that one member sends
     double busiest = 0;  // seconds of the fullest link per byte that one member sends
   };

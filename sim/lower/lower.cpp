@@ -35,11 +35,14 @@ Lowering::Lowering(const Schedule& schedule, const IterationPrices& prices, cons
   for (auto& steps : message_steps_) steps.resize(prices.edges.size());
   SC_CHECK(options.weights.empty() || options.weights.size() == static_cast<std::size_t>(options.replicas),
            "every copy has a weight");
-  if (options.network == nullptr && prices.patterns.size() > 0) own_nics_ = own_nics_of(schedule.shape.ranks);
-  if (options.network != nullptr || !own_nics_.links.empty()) {
+  const SharedNetwork* network = options.network;
+  if (network == nullptr && prices.patterns.size() > 0) {
+    own_nics_ = own_nics_of(schedule.shape.ranks);
+    network = &own_nics_;
+  }
+  if (network != nullptr) {
     const std::vector<int> alike(static_cast<std::size_t>(options.replicas), 1);
-    flows_.emplace(options.network != nullptr ? *options.network : own_nics_, prices.patterns,
-                   options.weights.empty() ? alike : options.weights);
+    flows_.emplace(*network, prices.patterns, options.weights.empty() ? alike : options.weights);
   }
   has_memory_ = std::any_of(prices.stages.begin(), prices.stages.end(),
                             [](const StagePrice& stage) { return stage.memory != PassMemory{}; });
