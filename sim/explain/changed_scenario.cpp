@@ -19,6 +19,11 @@ std::optional<Scenario> read(const std::vector<std::string>& set, const Reload& 
 
 }  // namespace
 
+bool may_run(const SoftwareRules& software, std::string_view order) {
+  const auto& listed = software.schedules;
+  return !listed || std::ranges::find(*listed, order) != listed->end();
+}
+
 bool has_ranks(const SoftwareRules& software, const ParallelSpec& parallelism) {
   const bool orders = !software.schedules || !software.schedules->empty();
   return orders || (parallelism.pipeline == 1 && parallelism.tensor == 1);

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/diagnostic.hpp"
@@ -20,6 +21,9 @@ struct ChangedScenario {
 // one of the scenario stays where it can, and then `set` names it as well.
 [[nodiscard]] ChangedScenario changed_scenario(const Scenario& scenario, std::vector<std::string> set,
                                                const Reload& reload, Diagnostics& diagnostics);
+
+// Does the software list this order of passes, or no orders at all, so that it may run any?
+[[nodiscard]] bool may_run(const SoftwareRules& software, std::string_view order);
 
 // Software without orders of passes has neither pipeline nor tensor ranks (load_software.hpp).
 [[nodiscard]] bool has_ranks(const SoftwareRules& software, const ParallelSpec& parallelism);

@@ -31,12 +31,10 @@ bool is_better(const MemoryLedger& there, const MemoryLedger& now) {
   return there.heaviest().peak() < now.heaviest().peak();
 }
 
-// Does its software list its order of passes? Asked of software that nobody named: who names one may mean another
-// form of the order.
+// Does its software run its order of passes? Asked of software that nobody named: who names one may mean
+// another form of the order.
 bool runs_order(const Scenario& scenario) {
-  const auto& listed = scenario.options.rules.schedules;
-  return !listed || scenario.parallelism.pipeline == 1 ||
-         std::ranges::find(*listed, scenario.schedule.name) != listed->end();
+  return scenario.parallelism.pipeline == 1 || may_run(scenario.options.rules, scenario.schedule.name);
 }
 
 bool fits(const WhatIf& what_if) {

@@ -11,6 +11,8 @@
 #include <utility>
 #include <variant>
 
+#include "sim/explain/changed_scenario.hpp"
+
 namespace stagecraft {
 namespace {
 
@@ -135,11 +137,9 @@ Words no_offload(const Scenario& scenario, double OffloadSpec::*share) {
 
 // 1F1B for any other order: most of them hold more.
 Words one_f_one_b(const Scenario& scenario) {
-  const auto& listed = scenario.options.rules.schedules;
-  const bool runs = !listed || std::ranges::find(*listed, "1f1b") != listed->end();
-  return only_if(
-      runs && scenario.parallelism.pipeline > 1 && !scenario.order && scenario.schedule.name != "1f1b",
-      "1f1b");
+  return only_if(may_run(scenario.options.rules, "1f1b") && scenario.parallelism.pipeline > 1 &&
+                     !scenario.order && scenario.schedule.name != "1f1b",
+                 "1f1b");
 }
 
 Words one_chunk(const Scenario& scenario) {

@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "sim/explain/balanced_split.hpp"
+#include "sim/explain/changed_scenario.hpp"
 
 namespace stagecraft {
 namespace {
@@ -42,9 +43,8 @@ class Changes {
     bool where_listed = false;  // only for software that lists it, where it is another form of the order
   };
   [[nodiscard]] bool runs(const TriedOrder& order) const {
-    const auto& listed = scenario_.options.rules.schedules;
-    if (!listed) return !order.where_listed;
-    return std::ranges::find(*listed, order.name) != listed->end();
+    const SoftwareRules& software = scenario_.options.rules;
+    return may_run(software, order.name) && (software.schedules || !order.where_listed);
   }
   [[nodiscard]] bool is_abstract() const { return std::holds_alternative<StagesSpec>(scenario_.model); }
   // Costs of abstract stages are of a chunk where a key says how many there are; elsewhere an order cuts those
