@@ -89,11 +89,17 @@ double sigma_by_provenance(const HardwareProfile& profile, const Report& report)
   return std::sqrt(variance);
 }
 
+double sigma_of(const HardwareProfile& profile, const Scenario& scenario, const Report& report) {
+  if (!profile.residuals) return sigma_by_provenance(profile, report);
+  const FamilyShares shares = family_shares(report.breakdown);
+  return names_software(scenario) ? profile.residuals->sigma(shares)
+                                  : profile.residuals->sigma_unnamed(shares);
+}
+
 std::array<Duration, 2> interval(const Scenario& scenario, const Report& report) {
   double sigma = 0;  // of several devices the widest
   for (const HardwareProfile* profile : profiles_of(scenario))
-    sigma = std::max(sigma, profile->residuals ? profile->residuals->sigma(family_shares(report.breakdown))
-                                               : sigma_by_provenance(*profile, report));
+    sigma = std::max(sigma, sigma_of(*profile, scenario, report));
   return interval_90(report.iteration_time, sigma);
 }
 

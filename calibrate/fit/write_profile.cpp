@@ -203,7 +203,8 @@ std::string residual_section(const ResidualModel& residuals) {
   std::string out = "residuals:\n";
   for (std::size_t i = 0; i < kOpFamilyCount; ++i)
     out += "  " + constant(kOpFamilyNames[i], residuals.families[i]);
-  return out + "  " + constant("run", residuals.run) + "  " + constant("correlation", residuals.correlation);
+  out += "  " + constant("run", residuals.run) + "  " + constant("correlation", residuals.correlation);
+  return out + "  " + constant("unnamed", residuals.unnamed);
 }
 
 std::string write_profile(const HardwareProfile& profile, const ProfileRemarks& remarks) {

@@ -445,6 +445,7 @@ std::optional<ResidualModel> read_residuals(YamlMap& root) {
     model.families[i] = read_number(section.map, kOpFamilyNames[i], kSpread);
   model.run = read_number(section.map, "run", kSpread);
   model.correlation = read_number(section.map, "correlation", kShare);
+  if (section.map.has("unnamed")) model.unnamed = read_number(section.map, "unnamed", kSpread);
   section.map.finish();
   return model;
 }

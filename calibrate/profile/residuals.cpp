@@ -15,6 +15,10 @@ double ResidualModel::sigma(const FamilyShares& shares) const {
   return std::sqrt((1 - together) * squares + together * sum * sum + run.value * run.value);
 }
 
+double ResidualModel::sigma_unnamed(const FamilyShares& shares) const {
+  return std::hypot(sigma(shares), unnamed.value);
+}
+
 std::array<Duration, 2> interval_90(Duration predicted, double sigma) {
   const double factor = std::exp(kNormal90 * sigma), seconds = to_seconds(predicted);
   return {from_seconds(seconds / factor), from_seconds(seconds * factor)};

@@ -2,10 +2,11 @@
 //
 // Each family of operations is wrong by a share of its own time; these errors go the same way to a degree,
 // because a slow clock, an old library or a loaded network touches more than one of them. What is left is a
-// share of the whole iteration that no time explains: repeats, releases, sites.
+// share of the whole iteration that no time explains: repeats, releases, sites. A job that does not name its
+// software runs what the profile takes for usual, and may have run another.
 //
 //   variance  of ln(measured / predicted), x_f the family's share of the time:
-//             (1 - c) * sum (s_f x_f)^2 + c * (sum s_f x_f)^2 + run^2
+//             (1 - c) * sum (s_f x_f)^2 + c * (sum s_f x_f)^2 + run^2, and unnamed^2 without a software
 //   interval  90 %: the prediction times exp(+-1.645 sigma), a log-normal error without a bias.
 //   source    the constants are fitted by `stagecraft calibrate residuals` on the rows of
 //             calibrate/validation (sim/accuracy/residual_fit.hpp).
@@ -41,8 +42,10 @@ struct ResidualModel {
   std::array<Sourced<double>, kOpFamilyCount> families;  // s_f: one standard deviation of a family's time
   Sourced<double> run;                                   // one standard deviation of a whole iteration
   Sourced<double> correlation;                           // c, between any two families; 0 to 1
+  Sourced<double> unnamed;  // one standard deviation more of a whole iteration whose software is not named
 
   [[nodiscard]] double sigma(const FamilyShares& shares) const;
+  [[nodiscard]] double sigma_unnamed(const FamilyShares& shares) const;
 };
 
 // Two-sided 90 % of a normal distribution, in standard deviations.

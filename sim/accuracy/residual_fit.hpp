@@ -6,12 +6,15 @@
 //           tenth of the rows lies outside, and the intervals are as narrow as that allows.
 //   prior   the constants stay near those of `prior`, which count as much as kPriorRows rows: a profile with
 //           few rows has the residuals of its kin until it has rows of its own.
+//   unnamed the names of what ran are taken from all rows, whose errors then hold what other software adds; one
+//           value serves all profiles, because what ran is not known by the GPU.
 //   few     compute, tensor, pipeline, data and run are fitted; what no row exercises keeps its prior.
 //   tail    of a row whose tail takes more than kMostTail the error is mostly the tail's, which is not fitted:
 //           small jobs that wait for their hosts say nothing of how well passes and traffic are known.
 #pragma once
 
 #include <span>
+#include <vector>
 
 #include "calibrate/profile/residuals.hpp"
 
@@ -32,13 +35,26 @@ inline constexpr double kMostTail = 0.2;
 // Values alone; the stories are the prior's. Rows that are mostly tail are left aside.
 [[nodiscard]] ResidualModel fit_residuals(std::span<const ResidualRow> rows, const ResidualModel& prior);
 
+// An error, and its standard deviation as a model has it.
+struct ExpectedError {
+  double log_error = 0, sigma = 0;
+};
+// The errors of rows without names, and what would be expected of them if they had any. Rows that are mostly tail
+// are left aside.
+[[nodiscard]] std::vector<ExpectedError> expected_errors(std::span<const ResidualRow> rows,
+                                                         const ResidualModel& model);
+// The standard deviation more with which they score best; that of `assumed` for no errors.
+[[nodiscard]] double fit_unnamed(std::span<const ExpectedError> errors, double assumed);
+
 // Mean interval score; 0 of no rows.
 [[nodiscard]] double interval_score(std::span<const ResidualRow> rows, const ResidualModel& model);
+[[nodiscard]] double interval_score(std::span<const ExpectedError> errors);
 
 struct Coverage {
   double share = 0;         // share of rows inside their interval
   double median_width = 0;  // median width of the interval, relative to the prediction
 };
+[[nodiscard]] Coverage coverage(std::span<const ExpectedError> errors);
 [[nodiscard]] Coverage coverage(std::span<const ResidualRow> rows, const ResidualModel& model);
 // Each source by a fit on the others.
 [[nodiscard]] Coverage coverage_left_out(std::span<const ResidualRow> rows, const ResidualModel& prior);

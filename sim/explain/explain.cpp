@@ -59,6 +59,16 @@ Explanation as_said(const std::string& path, const Amount& value) {
   return leaf(path, value, {.kind = said->kind, .text = std::string(said->text)});
 }
 
+std::string_view spread_of(const Scenario& scenario, const HardwareProfile& profile) {
+  if (!profile.residuals) return "its spread of prices, by how they are known";
+  return names_software(scenario) ? "what its residuals leave open of families of operations, by their "
+                                    "shares of the time, and of a "
+                                    "run"
+                                  : "what its residuals leave open of families of operations, by their "
+                                    "shares of the time, of a run, "
+                                    "and of software that is not named";
+}
+
 // Source of the spread of an iteration in make_report().
 Origin interval_origin(const Scenario& scenario) {
   if (!scenario.profile)
@@ -66,11 +76,8 @@ Origin interval_origin(const Scenario& scenario) {
             .text = "the iteration time: costs that are given have no spread"};
   const HardwareProfile& profile = *scenario.profile;
   return {.kind = OriginKind::kProfile,
-          .text = fmt::format(
-              "{}: the iteration time divided and multiplied by e^(1.645 x {})", dated_name(profile),
-              profile.residuals ? "what its residuals leave open of families of operations, by "
-                                  "their shares of the time, and of a run"
-                                : "its spread of prices, by how they are known")};
+          .text = fmt::format("{}: the iteration time divided and multiplied by e^(1.645 x {})",
+                              dated_name(profile), spread_of(scenario, profile))};
 }
 
 // The peak of a GPU.

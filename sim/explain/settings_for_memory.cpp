@@ -148,7 +148,7 @@ Words one_chunk(const Scenario& scenario) {
 
 // The others that a profile takes for granted, where nobody said which one runs.
 Words other_software(const Scenario& scenario) {
-  if (!scenario.profile || scenario.origins.contains("options.software")) return {};
+  if (!scenario.profile || names_software(scenario)) return {};
   const DefaultSoftware& usual = scenario.profile->software;
   Words others;
   for (const std::string& name : {usual.replicated, usual.sharded, usual.sharded_gated, usual.sharded_fp16})

@@ -59,6 +59,10 @@ OptionsSpec options_in_effect(const Scenario& scenario) {
   return options;
 }
 
+bool names_software(const Scenario& scenario) {
+  return scenario.origins.contains("options.software");
+}
+
 std::int64_t samples_at_once(const Scenario& scenario) {
   return replicas_of(scenario) / scenario.parallelism.context * scenario.training.micro_batch_size;
 }

@@ -116,6 +116,9 @@ struct OtherJob {
 // The options as to_yaml() prints them: with these two given.
 [[nodiscard]] OptionsSpec options_in_effect(const Scenario& scenario);
 
+// Is the software the scenario's, not its profile's default?
+[[nodiscard]] bool names_software(const Scenario& scenario);
+
 // Samples processed when every replica runs one micro-batch.
 [[nodiscard]] std::int64_t samples_at_once(const Scenario& scenario);
 
@@ -161,7 +164,7 @@ class Library;
                                                     std::span<const std::string> overrides, Library& library,
                                                     Diagnostics& diagnostics);
 
-// Every key with its value, defaults included; loading it gives an equal scenario (but for origins,
+// Every key with its value, defaults included but for the software, which stays open where it is; loading it gives an equal scenario (but for origins,
 // assumed inputs and warnings, and options_in_effect() for its options).
 [[nodiscard]] std::string to_yaml(const Scenario& scenario);
 

@@ -319,7 +319,7 @@ void print_options(Emitter& out, const Scenario& scenario) {
   if (spec.bucket_parameters) out.number("bucket_parameters", *spec.bucket_parameters);
   out.flag("reshard_after_forward", spec.reshard_after_forward.value());
   if (!spec.attention_kernel.empty()) out.text("attention_kernel", spec.attention_kernel);
-  if (!spec.software.empty()) out.text("software", spec.software);
+  if (names_software(scenario)) out.text("software", spec.software);
   out.field("expert_dispatcher", word(spec.expert_dispatcher, kExpertDispatcherNames));
   out.field("cuda_graphs", word(spec.cuda_graphs, kCudaGraphsNames));
   if (scenario.training.precision == Precision::kFp8)

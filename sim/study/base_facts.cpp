@@ -26,6 +26,8 @@ std::optional<Facts> resolved_facts(const ScenarioTree& base, std::span<const As
   if (!tree) return std::nullopt;
   Facts facts;
   flatten(*tree, "", facts);
+  // A default that the scenario leaves open (to_yaml), and a condition may ask for.
+  if (!scenario->options.software.empty()) facts.emplace("options.software", scenario->options.software);
   if (scenario->cluster) facts.emplace(kGpusFact, static_cast<double>(scenario->cluster->gpu_count()));
   return facts;
 }

@@ -188,22 +188,26 @@ int residuals_command(const Words& words, const Arguments& arguments, Session& s
                      "leave " + in_quotes(words[0]) + " out");
   Diagnostics diagnostics;
   const ScoredSets scored = read_sets(session, diagnostics);
-  std::vector<ProfileResiduals> residuals;
+  ResidualFit fit;
   if (!diagnostics.has_errors()) {
     Library library(session.data);
-    std::vector<SetScore> scores;
-    for (const PublishedSet& set : scored.sets) scores.push_back(score_set(set, load_rows(set, library)));
-    residuals = fit_residuals(scores, scored.data);
+    const auto scores_with = [&](const std::vector<std::string>& overrides) {
+      std::vector<SetScore> scores;
+      for (const PublishedSet& set : scored.sets)
+        scores.push_back(score_set(set, load_rows(set, library, overrides)));
+      return scores;
+    };
+    fit = fit_residuals(scores_with({}), scores_with(overrides_that_unname(scored.data)), scored.data);
   }
   if (arguments.has("write"))
-    for (const ProfileResiduals& profile : residuals) write_residuals(profile, session, diagnostics);
+    for (const ProfileResiduals& profile : fit.profiles) write_residuals(profile, session, diagnostics);
   print_diagnostics(diagnostics.sorted(), arguments, session);
   if (diagnostics.has_errors()) return kWrongInput;
   if (!arguments.has("json")) {
-    session.out << residuals_text(residuals);
+    session.out << residuals_text(fit);
     return kDone;
   }
-  for (const ProfileResiduals& profile : residuals) session.out << residuals_json(profile) << '\n';
+  for (const ProfileResiduals& profile : fit.profiles) session.out << residuals_json(profile) << '\n';
   return kDone;
 }
 

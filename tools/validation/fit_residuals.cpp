@@ -27,6 +27,7 @@ ResidualModel told(ResidualModel model, const ResidualModel& prior, const std::s
   };
   for (std::size_t i = 0; i < kOpFamilyCount; ++i) tell(model.families[i], prior.families[i]);
   tell(model.run, prior.run);
+  tell(model.unnamed, prior.unnamed);
   return model;
 }
 
@@ -41,9 +42,28 @@ ResidualModel widened(ResidualModel model, double factor, const std::string& of)
   return model;
 }
 
-}  // namespace
+// Residuals that a set's rows are judged by, by profile.
+using KnownResiduals = std::map<std::string, ResidualModel>;
 
-std::vector<ProfileResiduals> fit_residuals(const std::vector<SetScore>& scores, const ScoreData& data) {
+std::vector<ExpectedError> errors_of(const std::vector<SetScore>& unnamed, const KnownResiduals& known) {
+  std::vector<ExpectedError> errors;
+  for (const SetScore& score : unnamed) {
+    const auto model = known.find(score.profile);
+    if (model == known.end()) continue;
+    const std::vector<ExpectedError> of_set = expected_errors(residual_rows(score, 0), model->second);
+    errors.insert(errors.end(), of_set.begin(), of_set.end());
+  }
+  return errors;
+}
+
+UnnamedSpread spread_of(std::vector<ExpectedError> errors, double unnamed) {
+  UnnamedSpread spread{.rows = errors.size(), .named = coverage(errors), .unnamed = {}};
+  for (ExpectedError& error : errors) error.sigma = std::hypot(error.sigma, unnamed);
+  spread.unnamed = coverage(errors);
+  return spread;
+}
+
+std::vector<ProfileResiduals> fit_profiles(const std::vector<SetScore>& scores, const ScoreData& data) {
   std::map<std::string, std::vector<ResidualRow>> by_profile;
   std::vector<ResidualRow> all;
   int source = 0;
@@ -56,7 +76,7 @@ std::vector<ProfileResiduals> fit_residuals(const std::vector<SetScore>& scores,
   }
   const ResidualModel assumed = assumed_residuals(), pooled = fit_residuals(all, assumed);
   std::vector<ProfileResiduals> out;
-  std::map<std::string, ResidualModel> known;
+  KnownResiduals known;
   for (const auto& [profile, rows] : by_profile) {
     const std::string story = fmt::format(
         "stagecraft calibrate residuals: 90 % interval score on {} rows of this profile, prior the {} rows "
@@ -84,15 +104,36 @@ std::vector<ProfileResiduals> fit_residuals(const std::vector<SetScore>& scores,
   return out;
 }
 
+}  // namespace
+
+ResidualFit fit_residuals(const std::vector<SetScore>& scores, const std::vector<SetScore>& unnamed,
+                          const ScoreData& data) {
+  ResidualFit fit{.profiles = fit_profiles(scores, data), .spread = {}};
+  KnownResiduals known;
+  for (const ProfileResiduals& profile : fit.profiles) known[profile.profile] = profile.residuals;
+  const std::vector<ExpectedError> errors = errors_of(unnamed, known);
+  const ResidualModel assumed = assumed_residuals();
+  ResidualModel fitted = assumed;
+  fitted.unnamed.value = fit_unnamed(errors, assumed.unnamed.value);
+  fitted =
+      told(fitted, assumed,
+           fmt::format("stagecraft calibrate residuals: 90 % interval score on {} rows without the names "
+                       "of what ran",
+                       errors.size()));
+  for (ProfileResiduals& profile : fit.profiles) profile.residuals.unnamed = fitted.unnamed;
+  fit.spread = spread_of(errors, fitted.unnamed.value);
+  return fit;
+}
+
 std::string with_residuals(const std::string& profile_text, const ResidualModel& residuals) {
   const std::size_t start = profile_text.find("\nresiduals:");
   const std::string head = start == std::string::npos ? profile_text : profile_text.substr(0, start + 1);
   return head + residual_section(residuals);
 }
 
-std::string residuals_text(const std::vector<ProfileResiduals>& profiles) {
+std::string residuals_text(const ResidualFit& fit) {
   std::string out;
-  for (const ProfileResiduals& profile : profiles) {
+  for (const ProfileResiduals& profile : fit.profiles) {
     out += profile.rows > 0
                ? fmt::format("{}   {}: {} inside, median width {}; each set left out: {}, {}\n",
                              profile.profile, counted(static_cast<std::int64_t>(profile.rows), "row"),
@@ -107,8 +148,16 @@ std::string residuals_text(const std::vector<ProfileResiduals>& profiles) {
     }
     table.row(
         {"run", percent(profile.residuals.run.value), std::string(name(profile.residuals.run.provenance))});
+    table.row({"unnamed", percent(profile.residuals.unnamed.value),
+               std::string(name(profile.residuals.unnamed.provenance))});
     out += table.str(2);
   }
+  const auto inside = [](const Coverage& coverage) {
+    return fmt::format("{} inside, median width {}", percent(coverage.share), percent(coverage.median_width));
+  };
+  out += fmt::format("without the names of what ran   {}: {}; without `unnamed` {}\n",
+                     counted(static_cast<std::int64_t>(fit.spread.rows), "row"), inside(fit.spread.unnamed),
+                     inside(fit.spread.named));
   return out;
 }
 
@@ -135,6 +184,7 @@ std::string residuals_json(const ProfileResiduals& profile) {
   json.end_object();
   write("run", profile.residuals.run);
   write("correlation", profile.residuals.correlation);
+  write("unnamed", profile.residuals.unnamed);
   return json.end_object().str();
 }
 

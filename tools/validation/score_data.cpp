@@ -66,6 +66,11 @@ Ablation read_ablation(YamlMap& map) {
 
 }  // namespace
 
+std::vector<std::string> overrides_that_unname(const ScoreData& data) {
+  const auto found = std::ranges::find(data.ablations, "names of what ran", &Ablation::effect);
+  return found == data.ablations.end() ? std::vector<std::string>() : found->set;
+}
+
 ScoreData load_score_data(const DataDirectory& data, Diagnostics& diagnostics) {
   const std::filesystem::path folder = data.root / "calibrate/validation/scoring";
   ScoreData out;

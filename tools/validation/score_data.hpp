@@ -49,6 +49,9 @@ struct ScoreData {
   std::vector<std::string> not_ablated;  // effects that no value switches off, with the reason
 };
 
+// The overrides of the ablation "names of what ran", which make a job one that names nothing; empty without it.
+[[nodiscard]] std::vector<std::string> overrides_that_unname(const ScoreData& data);
+
 // Mistakes go to `diagnostics`.
 [[nodiscard]] ScoreData load_score_data(const DataDirectory& data, Diagnostics& diagnostics);
 

@@ -25,6 +25,14 @@ TEST(ResidualModel, AddsFamiliesByTheirCorrelation) {
   EXPECT_NEAR(model_of(0.06, 0.08, 0, 0.5).sigma(shares), std::sqrt((0.0025 + 0.0049) / 2), 1e-12);
 }
 
+// 3, 4, 5: what software that is not named may add is independent of all else.
+TEST(ResidualModel, IsWiderForAJobThatNamesNoSoftware) {
+  ResidualModel model = model_of(0, 0, 0.03, 0);
+  model.unnamed.value = 0.04;
+  EXPECT_NEAR(model.sigma({}), 0.03, 1e-12);
+  EXPECT_NEAR(model.sigma_unnamed({}), 0.05, 1e-12);
+}
+
 TEST(ResidualModel, HasTheRunLeftWhereNothingTakesTime) {
   EXPECT_DOUBLE_EQ(model_of(0.06, 0.08, 0.02, 0.5).sigma({}), 0.02);
 }

@@ -50,6 +50,30 @@ TEST(ResidualFit, LeavesAloneWhatNoRowExercises) {
   EXPECT_EQ(fitted.correlation.value, prior.correlation.value);
 }
 
+// System: a hundred errors of one size up to 0.3, a model that expects 0.03 (0.049 to either side). Expectations: nine
+// tenths lie inside with what is fitted, a sixth without; none is needed where the model expects enough.
+TEST(UnnamedFit, WidensUntilNineTenthsLieInside) {
+  std::vector<ExpectedError> errors;
+  for (int i = 1; i <= 100; ++i) errors.push_back({.log_error = 0.003 * i, .sigma = 0.03});
+  EXPECT_NEAR(coverage(errors).share, 0.16, 1e-12);
+  const double unnamed = fit_unnamed(errors, 0.07);
+  for (ExpectedError& error : errors) error.sigma = std::hypot(error.sigma, unnamed);
+  EXPECT_NEAR(coverage(errors).share, 0.9, 0.011);
+  EXPECT_LT(fit_unnamed(errors, 0.07), 0.01);
+  EXPECT_EQ(fit_unnamed({}, 0.07), 0.07);
+}
+
+TEST(UnnamedFit, LeavesRowsAsideThatAreMostlyTail) {
+  ResidualModel model;
+  model.run.value = 0.02;
+  const std::vector<ResidualRow> rows = {{.shares = {1, 0, 0, 0, 0, 0, 0}, .log_error = 0.1},
+                                         {.shares = {0.7, 0, 0, 0, 0, 0, 0.3}, .log_error = 0.2}};
+  const std::vector<ExpectedError> errors = expected_errors(rows, model);
+  ASSERT_EQ(errors.size(), 1U);
+  EXPECT_EQ(errors[0].log_error, 0.1);
+  EXPECT_EQ(errors[0].sigma, 0.02);
+}
+
 // Two sources, the second five times as wrong: residuals of the first alone do not cover it.
 TEST(ResidualFit, OfTheOtherSourceCoversLess) {
   std::vector<ResidualRow> rows = even_rows(0.06, 0);
