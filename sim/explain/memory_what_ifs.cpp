@@ -34,7 +34,7 @@ bool is_better(const MemoryLedger& there, const MemoryLedger& now) {
 // Does its software run its order of passes? Asked of software that nobody named: who names one may mean
 // another form of the order.
 bool runs_order(const Scenario& scenario) {
-  return scenario.parallelism.pipeline == 1 || may_run(scenario.options.rules, scenario.schedule.name);
+  return scenario.parallelism.pipeline == 1 || scenario.options.rules.may_run(scenario.schedule.name);
 }
 
 bool fits(const WhatIf& what_if) {

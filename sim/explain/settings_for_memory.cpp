@@ -11,7 +11,6 @@
 #include <utility>
 #include <variant>
 
-#include "sim/explain/changed_scenario.hpp"
 
 namespace stagecraft {
 namespace {
@@ -137,7 +136,7 @@ Words no_offload(const Scenario& scenario, double OffloadSpec::*share) {
 
 // 1F1B for any other order: most of them hold more.
 Words one_f_one_b(const Scenario& scenario) {
-  return only_if(may_run(scenario.options.rules, "1f1b") && scenario.parallelism.pipeline > 1 &&
+  return only_if(scenario.options.rules.may_run("1f1b") && scenario.parallelism.pipeline > 1 &&
                      !scenario.order && scenario.schedule.name != "1f1b",
                  "1f1b");
 }
