@@ -19,8 +19,7 @@ Tasks begun_on(std::size_t resource, const Program& program, const Timeline& tim
   tasks.reserve(end - begin);
   for (std::uint32_t t = begin; t < end; ++t) {
     const TaskId task(t);
-    const bool begun = !timeline.stall || !std::ranges::binary_search(timeline.stall->waiting, task);
-    if (begun) tasks.push_back(task);
+    if (!timeline.never_begins(task)) tasks.push_back(task);
   }
   return tasks;
 }

@@ -23,7 +23,7 @@ std::vector<std::vector<MemoryStep>> memory_steps(const Program& program, const 
   std::vector<std::vector<Change>> changes(ranks);
   for (std::size_t i = 0; i < program.memory.size(); ++i) {
     const MemoryDelta& delta = program.memory[i];
-    if (timeline.stall && std::ranges::binary_search(timeline.stall->waiting, delta.task)) continue;
+    if (timeline.never_begins(delta.task)) continue;
     const Resource& resource = program.resources[program.resource_of(delta.task)];
     std::vector<Change>& of_rank = changes[static_cast<std::size_t>(resource.rank)];
     if (delta.at_start != Bytes(0)) of_rank.push_back({timeline.start[delta.task], true, i, delta.at_start});
