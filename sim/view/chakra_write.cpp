@@ -13,6 +13,7 @@
 #include "sim/lower/task_names.hpp"
 #include "sim/view/chakra.hpp"
 #include "sim/view/chakra_fields.hpp"
+#include "sim/view/idle.hpp"
 #include "sim/view/wire.hpp"
 
 namespace stagecraft {
@@ -108,12 +109,10 @@ class ChakraWriter {
       : program_(exported.program),
         timeline_(exported.timeline),
         sizes_(exported.program, exported.messages, predecessors_) {
-    std::int32_t ranks = 0;
     rank_of_.resize(program_.task_count());
     predecessors_.resize(program_.task_count());
     for (std::uint32_t r = 0; r < program_.resources.size(); ++r) {
       const Resource& resource = program_.resources[ResourceId(r)];
-      ranks = std::max(ranks, resource.rank + 1);
       for (std::uint32_t t = program_.resource_begin[r]; t < program_.resource_begin[r + 1]; ++t) {
         rank_of_[t] = resource.rank;
         const bool follows = resource.kind == ResourceKind::kStream && t > program_.resource_begin[r];
@@ -123,7 +122,7 @@ class ChakraWriter {
     for (std::uint32_t t = 0; t < program_.task_count(); ++t)
       for (const TaskId next : program_.successors_of(TaskId(t)))
         predecessors_[next.index()].push_back(TaskId(t));
-    files_.resize(static_cast<std::size_t>(ranks));
+    files_.resize(static_cast<std::size_t>(program_.rank_count()));
   }
 
   std::vector<std::string> write() && {
@@ -310,8 +309,9 @@ std::optional<ChakraRefusal> no_chakra_because(const Program& program, const Tim
     return ChakraRefusal{
         .why = "its collectives slow the passes that they run beside (overlap), and a trace has fixed times",
         .hint = kOneReplica};
+  const std::vector<bool> compute = compute_resources(program);
   for (std::uint32_t r = 0; r < program.resources.size(); ++r) {
-    const bool computes = program.resources[ResourceId(r)].name == "compute";
+    const bool computes = compute[r];
     for (std::uint32_t t = program.resource_begin[r]; t < program.resource_begin[r + 1]; ++t) {
       const bool message = is_message(program, TaskId(t));
       if (computes && message)

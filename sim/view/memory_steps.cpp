@@ -17,9 +17,7 @@ struct Change {
 }  // namespace
 
 std::vector<std::vector<MemoryStep>> memory_steps(const Program& program, const Timeline& timeline) {
-  std::size_t ranks = 0;
-  for (const Resource& resource : program.resources)
-    ranks = std::max(ranks, static_cast<std::size_t>(resource.rank) + 1);
+  const auto ranks = static_cast<std::size_t>(program.rank_count());
   std::vector<std::vector<Change>> changes(ranks);
   for (std::size_t i = 0; i < program.memory.size(); ++i) {
     const MemoryDelta& delta = program.memory[i];
