@@ -48,8 +48,8 @@ class MessageSizes {
 
   // What leads from one pass to another without a task; `nth` of several edges between the two, from 0.
   [[nodiscard]] Bytes of_edge(TaskId from, TaskId to, std::size_t nth) const {
-    for (const std::optional<TaskId> a : {std::optional(from), beside(from, false)})
-      for (const std::optional<TaskId> b : {std::optional(to), beside(to, true)})
+    for (const std::optional<TaskId> a : {std::optional(from), before(from)})
+      for (const std::optional<TaskId> b : {std::optional(to), after(to)})
         if (const auto size = a && b ? between(*a, *b) : std::nullopt; size && nth-- == 0) return *size;
     return Bytes(1);
   }
@@ -74,9 +74,9 @@ class MessageSizes {
     TaskId at = predecessors_[message.index()].front();
     while (is_message(program_, at)) at = predecessors_[at.index()].front();
     while (!goes(at, forward) || program_.micro_batch[at] != program_.micro_batch[message]) {
-      const std::optional<TaskId> before = beside(at, false);
-      SC_CHECK(before.has_value(), "a message follows its pass");
-      at = *before;
+      const std::optional<TaskId> earlier = before(at);
+      SC_CHECK(earlier.has_value(), "a message follows its pass");
+      at = *earlier;
     }
     return over(forward ? stage_of(at) : stage_of(at) - 1);
   }
@@ -89,13 +89,15 @@ class MessageSizes {
     return std::nullopt;
   }
 
-  // The task before it, or after it, on its stream.
-  [[nodiscard]] std::optional<TaskId> beside(TaskId task, bool after) const {
-    const ResourceId resource = program_.resource_of(task);
-    const std::uint32_t edge =
-        after ? program_.resource_begin[resource.index() + 1] - 1 : program_.resource_begin[resource.index()];
-    if (task.value() == edge) return std::nullopt;
-    return TaskId(after ? task.value() + 1 : task.value() - 1);
+  // The task before it on its stream, and the one after it.
+  [[nodiscard]] std::optional<TaskId> before(TaskId task) const {
+    const bool first = task.value() == program_.resource_begin[program_.resource_of(task).index()];
+    return first ? std::nullopt : std::optional(TaskId(task.value() - 1));
+  }
+  [[nodiscard]] std::optional<TaskId> after(TaskId task) const {
+    const std::uint32_t next = task.value() + 1;
+    const bool last = next == program_.resource_begin[program_.resource_of(task).index() + 1];
+    return last ? std::nullopt : std::optional(TaskId(next));
   }
 
   const Program& program_;
