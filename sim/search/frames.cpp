@@ -200,9 +200,7 @@ class FrameLoader {
 bool set_in_place(const SearchAxis& axis) {
   const bool words = std::ranges::all_of(
       axis.values, [](const YamlNode& value) { return value.kind == YamlNode::Kind::kScalar; });
-  const bool listed =
-      std::ranges::find(kInPlace, axis.path) != kInPlace.end() ||
-      std::ranges::find(point_switches(), axis.path, &PointSwitch::path) != point_switches().end();
+  const bool listed = std::ranges::find(kInPlace, axis.path) != kInPlace.end() || switch_at(axis.path);
   return axis.all() || (listed && words);
 }
 
