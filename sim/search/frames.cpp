@@ -80,14 +80,13 @@ class FrameLoader {
     if (space_.gpus.empty()) return {{}};
     Diagnostics ignored;
     const auto own = load_scenario(base_, Assignments{}, library_, ignored);
-    const bool one_kind = own && own->cluster && own->cluster->groups.size() == 1;
-    std::vector<Assignments> all;
-    if (own && !one_kind) {
+    if (!own) return {{}};  // mistakes are reported when it is loaded
+    if (!own->cluster || own->cluster->groups.size() != 1) {
       error(space_.gpus_where, "cluster", "not-supported", "GPU counts need a cluster of one kind of node",
             "leave --gpus out, or name one node");
       return {{}};
     }
-    if (!own) return {{}};  // mistakes are reported when it is loaded
+    std::vector<Assignments> all;
     const int per_node = own->cluster->groups.front().node.gpus;
     for (const int gpus : space_.gpus) {
       if (gpus > per_node && gpus % per_node != 0) {
