@@ -172,9 +172,8 @@ Scenario without_stop(Scenario scenario, const Report& report) {
 std::vector<WhatIf> memory_what_ifs(const Scenario& scenario, const Report& now, const Reload& reload) {
   std::vector<WhatIf> answers = Trials(scenario, now, reload).all();
   std::ranges::stable_sort(answers, [](const WhatIf& a, const WhatIf& b) {
-    const bool a_out = a.verdict == Verdict::kOutOfMemory, b_out = b.verdict == Verdict::kOutOfMemory;
-    if (a_out != b_out) return b_out;
-    return a_out ? a.shortage < b.shortage : a.iteration_time < b.iteration_time;
+    if (fits(a) != fits(b)) return fits(a);
+    return fits(a) ? a.iteration_time < b.iteration_time : a.shortage < b.shortage;
   });
   return answers;
 }
