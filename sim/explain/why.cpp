@@ -230,9 +230,8 @@ std::string change_sentence(const Why& why, Duration now, bool has_capacity) {
 }
 
 void write(JsonWriter& json, const TriedChange& change) {
-  json.begin_object().field("change", change.words).field("set", change.set).key("iteration_time_s");
-  change.iteration_time ? json.value(*change.iteration_time) : json.null();
-  json.key("verdict");
+  json.begin_object().field("change", change.words).field("set", change.set);
+  json.field("iteration_time_s", change.iteration_time).key("verdict");
   if (change.iteration_time)
     json.value(name_of(change.verdict));
   else
