@@ -15,8 +15,8 @@
 //
 // The default space is in scenarios/search/space.yaml, with the reasons. A scenario's `search` replaces it
 // path by path, and command-line options replace that; `training: [{…}, {…}]` replaces all that varies below
-// `training`. Only schedules that the scenario's software runs are
-// tried (software_orders.hpp). For abstract stages fewer keys vary (stage_axes.hpp).
+// `training`. Only schedules that the scenario's software runs are tried (software_orders.hpp). For abstract
+// stages fewer keys vary (stage_axes.hpp).
 #pragma once
 
 #include <cstdint>
