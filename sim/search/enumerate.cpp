@@ -10,6 +10,7 @@
 #include <variant>
 
 #include "base/text.hpp"
+#include "sim/plan/divisors.hpp"
 #include "sim/plan/parallel_plan.hpp"
 #include "sim/schedule/schedule.hpp"
 #include "sim/search/frames.hpp"
@@ -422,17 +423,6 @@ class Enumerator {
 };
 
 }  // namespace
-
-std::vector<std::int64_t> divisors_of(std::int64_t n) {
-  Numbers low, high;
-  for (std::int64_t d = 1; d * d <= n; ++d) {
-    if (n % d != 0) continue;
-    low.push_back(d);
-    if (d * d != n) high.push_back(n / d);
-  }
-  low.insert(low.end(), high.rbegin(), high.rend());
-  return low;
-}
 
 std::optional<SearchPlans> enumerate_plans(const ScenarioTree& base, const SearchSpace& space,
                                            Library& library, Diagnostics& diagnostics) {

@@ -80,7 +80,4 @@ inline constexpr const char* kDefaultSpace = "scenarios/search/space.yaml";  // 
 // "2 USD/h", "1.5EUR/h".
 [[nodiscard]] std::optional<GpuPrice> parse_gpu_price(std::string_view text);
 
-// Paths over which "every number that divides" is defined.
-[[nodiscard]] bool counts_divisors(std::string_view path);
-
 }  // namespace stagecraft
