@@ -103,6 +103,12 @@ class FrameLoader {
     return all;
   }
 
+  // The degree that splits the weights which a frame of this kind has shards of; nullptr: none does.
+  [[nodiscard]] static const char* split_degree(FrameKind kind) {
+    if (kind == FrameKind::kShardedStages) return "parallelism.pipeline";
+    return kind == FrameKind::kShardedTensor ? "parallelism.tensor" : nullptr;
+  }
+
   // With the smallest degree above 1 that divides the GPUs, where the space varies it; nullopt where no
   // scenario has it, or its own is kept.
   [[nodiscard]] std::optional<Scenario> with_degree(const char* path, Assignments assignments,
@@ -153,12 +159,6 @@ class FrameLoader {
     const ScenarioTree tree = assigned(base_, assignments, library_, said);
     auto scenario = read_scenario(tree, library_, said);
     if (!scenario) return std::nullopt;
-    const char* split = kind == FrameKind::kShardedStages   ? "parallelism.pipeline"
-                        : kind == FrameKind::kShardedTensor ? "parallelism.tensor"
-                                                            : nullptr;
-    if (split != nullptr && scenario->cluster)
-      if (auto with = with_degree(split, assignments, scenario->cluster->gpu_count()))
-        scenario = std::move(with);
     if (!scenario->cluster) {
       said.error({.code = "missing-key",
                   .where = {.file = base_.source},
@@ -168,6 +168,8 @@ class FrameLoader {
       return std::nullopt;
     }
     const int gpus = scenario->cluster->gpu_count();
+    if (const char* degree = split_degree(kind))
+      if (auto with = with_degree(degree, assignments, gpus)) scenario = std::move(with);
     SearchFrame frame{.scenario = *std::move(scenario), .choice = choice_, .gpus = gpus};
     if (const YamlNode* order = tree.root.find("schedule")) frame.schedule = *order;
     const YamlNode* training = tree.root.find("training");
