@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -37,6 +38,10 @@ class JsonWriter {
     begin_array();
     for (const T& item : items) value(item);
     return end_array();
+  }
+  template <class T>
+  JsonWriter& value(const std::optional<T>& item) {  // null where there is none
+    return item ? value(*item) : null();
   }
   JsonWriter& null();
 

@@ -45,19 +45,19 @@ void add_layers(const TransformerSpec& model, LayerKind kind, double layers, dou
   const auto linear = [&](std::int64_t weights) {
     return 2.0 * layers * sequence * static_cast<double>(weights);
   };
-  sum.attention += linear(matrices.qkv + matrices.latent_down + matrices.projection);
-  sum.latent_up += linear(matrices.latent_up);
+  sum.attention += linear(matrices.qkv.size() + matrices.latent_down() + matrices.projection.size());
+  sum.latent_up += linear(matrices.latent_up());
   sum.core += 2.0 * layers * sequence * sequence * static_cast<double>(core_columns(model));
-  sum.projections += linear(matrices.projection);
-  sum.mlp += linear(matrices.ffn);
-  const std::int64_t one = matrices.ffn / (model.activation == Activation::kSwiglu ? 3 : 2);
+  sum.projections += linear(matrices.projection.size());
+  sum.mlp += linear(matrices.ffn());
+  const std::int64_t one = matrices.down.size();
   sum.down += linear(one);
   if (kind == LayerKind::kDense)
-    sum.every_second += linear(matrices.qkv - model.hidden * model.kv_heads * model.head_size + one);
-  sum.shared += linear(matrices.shared);
+    sum.every_second += linear(matrices.qkv.size() - model.hidden * model.kv_heads * model.head_size + one);
+  sum.shared += linear(matrices.shared());
   if (kind == LayerKind::kExperts)
-    sum.routed +=
-        linear(matrices.router + matrices.shared_gate) + visited(*model.experts) * linear(matrices.expert);
+    sum.routed += linear(matrices.router.size() + matrices.shared_gate.size()) +
+                  visited(*model.experts) * linear(matrices.expert());
 }
 
 // FLOPs of the layers, without the heads.

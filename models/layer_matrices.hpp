@@ -1,11 +1,13 @@
-// Parameter counts of the matrices of one layer. Parameters and FLOPs both follow from them: a weight is two
-// FLOPs per token.
+// The matrices of one layer. Parameters, FLOPs and the memory of weight gradients follow from them: a weight is
+// two FLOPs per token.
 //
 //   source  Shoeybi et al. (arXiv 1909.08053), section 3: columns and rows split `tensor` ways; DeepSeek-AI
 //           (arXiv 2405.04434), section 2.1: latent attention; Fedus et al. (arXiv 2101.03961), section 2.1:
 //           router [E, h]. Megatron-LM's placement: down projections, router and shared gate on every rank.
 #pragma once
 
+#include <array>
+#include <compare>
 #include <cstdint>
 
 #include "models/model_spec.hpp"
@@ -13,19 +15,42 @@
 
 namespace stagecraft {
 
-struct LayerMatrices {
-  std::int64_t qkv = 0;          // [n_q + 2 n_kv, h]; not of latent attention
-  std::int64_t latent_down = 0;  // [q_r, h] and [kv_r + r, h]
-  std::int64_t latent_up = 0;    // [a(n + r), q_r], or [a(n + r), h] without a query rank; [a(n + w), kv_r]
-  std::int64_t projection = 0;   // output projection of attention
-  std::int64_t ffn = 0;          // dense block
-  std::int64_t router = 0;       // [E, h]
-  std::int64_t shared_gate = 0;  // [1, h]
-  std::int64_t shared = 0;       // shared experts, as one block of width f_s
-  std::int64_t expert = 0;       // one routed expert
+// Output and input width of a GEMM.
+struct WeightShape {
+  std::int64_t out = 0, in = 0;
 
-  [[nodiscard]] std::int64_t attention() const { return qkv + latent_down + latent_up + projection; }
-  friend bool operator==(const LayerMatrices&, const LayerMatrices&) = default;
+  [[nodiscard]] std::int64_t size() const { return out * in; }  // parameters
+  friend auto operator<=>(const WeightShape&, const WeightShape&) = default;
+};
+
+// Those that a layer does not have are empty.
+struct LayerMatrices {
+  WeightShape qkv;  // [n_q + 2 n_kv, h]; not of latent attention
+  // Of latent attention: [q_r, h] and [kv_r + r, h]; [a(n + r), q_r], or [a(n + r), h] without a query rank, and
+  // [a(n + w), kv_r].
+  WeightShape query_down, key_value_down, query_up, key_value_up;
+  WeightShape projection;              // output projection of attention
+  WeightShape up, down;                // dense block
+  WeightShape router, shared_gate;     // [E, h], [1, h]
+  WeightShape shared_up, shared_down;  // shared experts, as one block of width f_s
+  WeightShape expert_up, expert_down;  // one routed expert
+
+  // Parameters of each part.
+  [[nodiscard]] std::int64_t latent_down() const { return query_down.size() + key_value_down.size(); }
+  [[nodiscard]] std::int64_t latent_up() const { return query_up.size() + key_value_up.size(); }
+  [[nodiscard]] std::int64_t attention() const {
+    return qkv.size() + latent_down() + latent_up() + projection.size();
+  }
+  [[nodiscard]] std::int64_t ffn() const { return up.size() + down.size(); }
+  [[nodiscard]] std::int64_t shared() const { return shared_up.size() + shared_down.size(); }
+  [[nodiscard]] std::int64_t expert() const { return expert_up.size() + expert_down.size(); }
+
+  // The matrices of linear layers: all but router and gate, whose products are code of their own.
+  [[nodiscard]] std::array<WeightShape, 10> linear() const {
+    return {qkv,        query_down, key_value_down, query_up,  key_value_up,
+            projection, up,         down,           shared_up, shared_down};
+  }
+  [[nodiscard]] std::array<WeightShape, 2> linear_of_expert() const { return {expert_up, expert_down}; }
 };
 
 // A rank's part of each matrix; with a split of one, of the whole model.

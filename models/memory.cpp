@@ -1,12 +1,13 @@
 #include "models/memory.hpp"
 
 #include <algorithm>
-#include <utility>
+#include <set>
 
 #include "base/check.hpp"
 #include "models/elementwise.hpp"
 #include "models/expert_exchange.hpp"
 #include "models/fp8_casts.hpp"
+#include "models/layer_matrices.hpp"
 #include "models/norm_operators.hpp"
 #include "models/op_builder.hpp"
 #include "models/partition.hpp"
@@ -248,45 +249,6 @@ void keep_block(SavedTensors& tensors, const TransformerSpec& model, const Shard
   kind == LayerKind::kDense ? keep_feed_forward(tensors, model, shard) : keep_experts(tensors, model, shard);
 }
 
-// Output and input widths of a layer's GEMMs on one rank.
-struct WeightShape {
-  std::int64_t out = 0, in = 0, count = 1;
-};
-std::vector<WeightShape> attention_weights(const TransformerSpec& model, const Shard& shard) {
-  const Widths w = widths(model, shard.tensor);
-  const std::int64_t h = model.hidden;
-  if (!model.latent_attention) return {{w.qkv(), h}, {h, w.query}};
-  const LatentAttentionSpec& latent = *model.latent_attention;
-  const std::int64_t keys_up = w.heads * latent.nope_head_size + w.value;
-  std::vector<WeightShape> weights{
-      {latent.kv_rank + latent.rope_head_size, h}, {keys_up, latent.kv_rank}, {h, w.output}};
-  if (latent.query_rank == 0) {
-    weights.push_back({w.query, h});
-  } else {
-    weights.push_back({latent.query_rank, h});
-    weights.push_back({w.query, latent.query_rank});
-  }
-  return weights;
-}
-
-std::vector<WeightShape> weight_shapes(const TransformerSpec& model, const Shard& shard, LayerKind kind) {
-  const std::int64_t h = model.hidden;
-  std::vector<WeightShape> weights = attention_weights(model, shard);
-  const auto add_block = [&](std::int64_t up, std::int64_t ffn, std::int64_t count) {
-    weights.push_back({up, h, count});
-    weights.push_back({h, ffn, count});
-  };
-  if (kind == LayerKind::kDense) {
-    const Widths w = widths(model, shard.tensor);
-    add_block(w.up, w.ffn, 1);
-  } else {
-    const ExpertWidths w = expert_widths(model, shard.weight_split());
-    add_block(w.up, w.ffn, w.experts);
-    if (model.experts->shared > 0) add_block(w.shared_up, w.shared, 1);
-  }
-  return weights;
-}
-
 // Are the shards of weights, which are gathered, in fp32?
 bool shards_fp32(const Shard& shard) {
   return shard.gathered_weights && shard.rules.fp32_shards;
@@ -460,21 +422,23 @@ LayerTransient layer_transient(const TransformerSpec& model, const Shard& shard,
 
 Bytes weight_gradient_transient(const TransformerSpec& model, const Shard& shard, LayerKind kind) {
   if (shard.gradient_accumulation_fusion) return Bytes(0);
+  const LayerMatrices matrices = layer_matrices(model, kind, shard.weight_split());
+  const std::int64_t experts = kind == LayerKind::kExperts ? model.experts->count / shard.expert : 0;
   std::int64_t largest = 0;
-  for (const WeightShape& weight : weight_shapes(model, shard, kind))
-    largest = std::max(largest, weight.out * weight.in * weight.count);
+  for (const WeightShape& weight : matrices.linear()) largest = std::max(largest, weight.size());
+  for (const WeightShape& weight : matrices.linear_of_expert())  // one GEMM of all of them
+    largest = std::max(largest, experts * weight.size());
   return Bytes(element_bytes(shard.precision) * largest);
 }
 
 Bytes gradient_placeholders(const TransformerSpec& model, const Shard& shard, LayerKind kind) {
   if (!shard.software.gradient_placeholders || !shard.gradient_accumulation_fusion) return Bytes(0);
-  std::vector<std::pair<std::int64_t, std::int64_t>> shapes;  // all experts share one shape
-  for (const WeightShape& weight : weight_shapes(model, shard, kind))
-    shapes.emplace_back(weight.out, weight.in);
-  std::sort(shapes.begin(), shapes.end());
-  shapes.erase(std::unique(shapes.begin(), shapes.end()), shapes.end());
+  const LayerMatrices matrices = layer_matrices(model, kind, shard.weight_split());
+  std::set<WeightShape> shapes;  // all experts share one shape
+  for (const WeightShape& weight : matrices.linear()) shapes.insert(weight);
+  for (const WeightShape& weight : matrices.linear_of_expert()) shapes.insert(weight);
   std::int64_t parameters = 0;
-  for (const auto& [out, in] : shapes) parameters += out * in;
+  for (const WeightShape& weight : shapes) parameters += weight.size();
   return Bytes(element_bytes(shard.precision) * parameters);
 }
 

@@ -38,7 +38,7 @@ std::int64_t attention_biases(const TransformerSpec& model, std::int64_t tensor)
 // The parameters of one routed expert.
 std::int64_t expert_parameters(const TransformerSpec& model, const LayerMatrices& matrices,
                                std::int64_t expert_tensor) {
-  return matrices.expert + block_biases(model, model.experts->ffn_hidden / expert_tensor);
+  return matrices.expert() + block_biases(model, model.experts->ffn_hidden / expert_tensor);
 }
 
 // [h, 2h], column-parallel; where t does not divide h the fullest rank counts.
@@ -67,12 +67,12 @@ ParameterShare layer_parameters(const TransformerSpec& model, LayerKind kind, co
   ParameterShare share{.dense = matrices.attention() + attention_biases(model, split.tensor) +
                                 norms_of_layer(model)};
   if (kind == LayerKind::kDense) {
-    share.dense += matrices.ffn + block_biases(model, model.ffn_hidden / split.tensor);
+    share.dense += matrices.ffn() + block_biases(model, model.ffn_hidden / split.tensor);
     return share;
   }
   const ExpertsSpec& experts = *model.experts;
   SC_CHECK(split.expert > 0 && experts.count % split.expert == 0, "every rank holds as many experts");
-  share.dense += matrices.router + matrices.shared_gate + matrices.shared +
+  share.dense += matrices.router.size() + matrices.shared_gate.size() + matrices.shared() +
                  block_biases(model, experts.shared_width() / split.tensor);
   share.experts = experts.count / split.expert * expert_parameters(model, matrices, split.expert_tensor);
   return share;
@@ -81,7 +81,7 @@ ParameterShare layer_parameters(const TransformerSpec& model, LayerKind kind, co
 ParameterShare product_weights(const TransformerSpec& model, LayerKind kind, const WeightSplit& split) {
   const LayerMatrices layer = layer_matrices(model, kind, split);
   const std::int64_t experts = kind == LayerKind::kExperts ? model.experts->count / split.expert : 0;
-  return {.dense = layer.attention() + layer.ffn + layer.shared, .experts = layer.expert * experts};
+  return {.dense = layer.attention() + layer.ffn() + layer.shared(), .experts = layer.expert() * experts};
 }
 
 ParameterShare mtp_parameters(const TransformerSpec& model, const WeightSplit& split) {

@@ -100,6 +100,11 @@ struct MemoryRules {
   bool step_messages = false;
   bool user_buffers = true;  // overlapped tensor collectives have registered buffers (TransformerEngine)
 
+  [[nodiscard]] bool is_megatron_fsdp() const { return communication_unit > 0; }
+  // Does it wrap modules as units, and those outside the layers as a root, as FSDP of any kind does? A unit is
+  // reduced when its backward ends, even where weights stay gathered (SHARD_GRAD_OP).
+  [[nodiscard]] bool wraps_modules() const { return fully_shard || fp32_shards || is_megatron_fsdp(); }
+
   friend bool operator==(const MemoryRules&, const MemoryRules&) = default;
 };
 

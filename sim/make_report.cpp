@@ -307,9 +307,7 @@ Report make_report(const Scenario& scenario, const Simulation& simulation, std::
   report.shapes = priced_shapes(scenario, simulation.prepared.plan);
   report.interval_90 = interval(scenario, report);
   report.tasks = static_cast<std::int64_t>(simulation.program.task_count());
-  for (const Resource& resource : simulation.program.resources) {
-    report.simulated_ranks = std::max(report.simulated_ranks, resource.rank + 1);
-  }
+  report.simulated_ranks = simulation.program.rank_count();
   report.warnings = one_lines(scenario.warnings);
   if (scenario.failures) report.warnings.emplace_back(kFailuresLeftOut);
   if (auto word = word_on_uneven_groups(scenario, simulation.prepared.plan))

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 
 #include "base/text.hpp"
 #include "sim/diff/trace_diff.hpp"
@@ -41,6 +42,12 @@ std::string count_or_dash(const std::optional<OpTotal>& total) {
 }
 std::string one_or_dash(const std::optional<OpTotal>& total) {
   return total && total->count > 0 ? time_text(total->seconds / total->count) : "-";
+}
+
+// The rows that a table has room for.
+template <class Row>
+std::span<const Row> shown(const std::vector<Row>& rows) {
+  return std::span(rows).first(std::min(rows.size(), kMostRows));
 }
 
 std::string rest_line(std::size_t rows) {
@@ -82,13 +89,13 @@ std::string iteration_table(const TraceDiff& diff) {
 }
 
 // Rows with their sums: count and time of both sides.
-template <class Rows, class RowOf>
-std::string sums_table(const std::string& title, const Rows& rows, const RowOf& row_of,
-                       const std::string& extra_name, Duration extra) {
+template <class Row>
+std::string sums_table(const std::string& title, const std::vector<Row>& rows,
+                       const std::string& extra_name = "", Duration extra = {}) {
   TextTable table({Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight, Align::kRight});
   table.row({title, "predicted", "kernels", "measured", "kernels", "difference"});
-  for (std::size_t i = 0; i < std::min(rows.size(), kMostRows); ++i) {
-    const DiffRow& row = row_of(rows[i]);
+  for (const Row& entry : shown(rows)) {
+    const DiffRow& row = entry.row;
     table.row({"  " + cut(row.name), times_or_dash(row.predicted), count_or_dash(row.predicted),
                times_or_dash(row.measured), count_or_dash(row.measured), signed_time(row.difference())});
   }
@@ -108,10 +115,10 @@ std::string products_table(const std::vector<const ProductRow*>& rows) {
   TextTable table({Align::kLeft, Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight,
                    Align::kRight, Align::kRight});
   table.row({"gemm", "m x n x k", "count", "predicted", "count", "measured", "ratio", "difference"});
-  for (std::size_t i = 0; i < std::min(rows.size(), kMostRows); ++i) {
-    const DiffRow& row = rows[i]->row;
+  for (const ProductRow* product : shown(rows)) {
+    const DiffRow& row = product->row;
     const std::optional<double> ratio = row.ratio_of_one();
-    table.row({"  " + cut(row.name), shape_text(rows[i]->shape), count_or_dash(row.predicted),
+    table.row({"  " + cut(row.name), shape_text(product->shape), count_or_dash(row.predicted),
                one_or_dash(row.predicted), count_or_dash(row.measured), one_or_dash(row.measured),
                ratio ? fmt::format("{:.2f}", *ratio) : "-", signed_time(row.difference())});
   }
@@ -131,8 +138,8 @@ class OneSided {
     auto rows = rows_;
     std::ranges::stable_sort(
         rows, [](const auto& a, const auto& b) { return a.second.seconds > b.second.seconds; });
-    for (std::size_t i = 0; i < std::min(rows.size(), kMostRows); ++i)
-      table.row({"  " + rows[i].first, count_text(rows[i].second.count), time_text(rows[i].second.seconds)});
+    for (const auto& [name, total] : shown(rows))
+      table.row({"  " + name, count_text(total.count), time_text(total.seconds)});
     return "\n" + table.str() + rest_line(rows.size());
   }
 
@@ -161,9 +168,10 @@ std::string operators_table(const std::vector<OperatorRow>& rows) {
   TextTable table({Align::kLeft, Align::kLeft, Align::kRight, Align::kRight, Align::kRight, Align::kRight,
                    Align::kRight});
   table.row({"operator", "tied by", "predicted", "kernels", "measured", "kernels", "difference"});
-  for (std::size_t i = 0; i < std::min(rows.size(), kMostRows); ++i) {
-    const DiffRow& row = rows[i].row;
-    table.row({"  " + cut(row.name), std::string(kTieNames[static_cast<std::size_t>(rows[i].operators.tie)]),
+  for (const OperatorRow& operators : shown(rows)) {
+    const DiffRow& row = operators.row;
+    table.row({"  " + cut(row.name),
+               std::string(kTieNames[static_cast<std::size_t>(operators.operators.tie)]),
                times_or_dash(row.predicted), count_or_dash(row.predicted), times_or_dash(row.measured),
                count_or_dash(row.measured), signed_time(row.difference())});
   }
@@ -201,13 +209,12 @@ std::string others_table(const TraceDiff& diff) {
 }  // namespace
 
 std::string render_text(const TraceDiff& diff) {
-  const auto plain = [](const auto& row) -> const DiffRow& { return row.row; };
   std::vector<const ProductRow*> matched;
   for (const ProductRow& row : diff.products)
     if (row.row.predicted && row.row.measured) matched.push_back(&row);
   std::string out = heading(diff) + "\n" + iteration_table(diff);
-  out += sums_table("compute, by family", diff.families, plain, "beyond its operators", diff.beyond);
-  if (!diff.traffic.empty()) out += sums_table("communication", diff.traffic, plain, "", {});
+  out += sums_table("compute, by family", diff.families, "beyond its operators", diff.beyond);
+  if (!diff.traffic.empty()) out += sums_table("communication", diff.traffic);
   out += products_table(matched) + operators_table(diff.operators) + others_table(diff) +
          one_sided(diff, true) + one_sided(diff, false);
   const bool operators = std::ranges::any_of(

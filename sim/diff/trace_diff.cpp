@@ -10,9 +10,17 @@
 namespace stagecraft {
 namespace {
 
-template <class Row, class RowOf>
-void sort_by_difference(std::vector<Row>& rows, const RowOf& row_of) {
-  std::ranges::stable_sort(rows, [&](const Row& a, const Row& b) {
+template <class Row>
+const DiffRow& row_of(const Row& row) {
+  return row.row;
+}
+const DiffRow& row_of(const DiffRow& row) {
+  return row;
+}
+
+template <class Row>
+void sort_by_difference(std::vector<Row>& rows) {
+  std::ranges::stable_sort(rows, [](const Row& a, const Row& b) {
     return std::abs(row_of(a).difference()) > std::abs(row_of(b).difference());
   });
 }
@@ -51,7 +59,7 @@ std::vector<ProductRow> product_rows(const RankOps& predicted, const RankOps& me
     }
     rows.push_back(std::move(row));
   }
-  sort_by_difference(rows, [](const ProductRow& row) -> const DiffRow& { return row.row; });
+  sort_by_difference(rows);
   return rows;
 }
 
@@ -64,7 +72,7 @@ std::vector<TrafficRow> traffic_rows(const RankOps& predicted, const RankOps& me
                  .predicted = total_at(predicted.traffic, key),
                  .measured = total_at(measured.traffic, key)}});
   }
-  sort_by_difference(rows, [](const TrafficRow& row) -> const DiffRow& { return row.row; });
+  sort_by_difference(rows);
   return rows;
 }
 
@@ -75,7 +83,7 @@ std::vector<OtherRow> family_rows(const RankOps& predicted, const RankOps& measu
                     .row = {.name = std::string(kWorkKindNames[static_cast<std::size_t>(kind)]),
                             .predicted = total_at(predicted.kinds, kind),
                             .measured = total_at(measured.kinds, kind)}});
-  sort_by_difference(rows, [](const OtherRow& row) -> const DiffRow& { return row.row; });
+  sort_by_difference(rows);
   return rows;
 }
 
@@ -87,7 +95,7 @@ std::vector<OperatorRow> operator_rows(std::vector<TiedOperators> tied) {
                 .measured = operators.measured};
     rows.push_back({.operators = std::move(operators), .row = std::move(row)});
   }
-  sort_by_difference(rows, [](const OperatorRow& row) -> const DiffRow& { return row.row; });
+  sort_by_difference(rows);
   return rows;
 }
 
@@ -106,7 +114,7 @@ std::vector<OtherRow> other_rows(const OperatorTies& ties) {
   for (const OneSidedOperator& operators : ties.only_measured) add(operators, &DiffRow::measured);
   std::vector<OtherRow> out;
   for (auto& [key, row] : rows) out.push_back(std::move(row));
-  sort_by_difference(out, [](const OtherRow& row) -> const DiffRow& { return row.row; });
+  sort_by_difference(out);
   return out;
 }
 
@@ -163,7 +171,7 @@ TraceDiff make_trace_diff(const PredictedRank& predicted, const RankOps& measure
   }
   for (const auto& [name, total] : measured.shapeless)
     diff.shapeless.push_back({.name = name, .predicted = {}, .measured = total});
-  sort_by_difference(diff.shapeless, [](const DiffRow& row) -> const DiffRow& { return row; });
+  sort_by_difference(diff.shapeless);
   return diff;
 }
 

@@ -55,6 +55,10 @@ struct Timeline {
   std::vector<std::vector<Duration>> rounds;  // by loop: end of each complete round
   std::optional<Stall> stall;
 
+  // Of a stalled program: did the task begin and never end, or not even begin?
+  [[nodiscard]] bool is_stuck(TaskId task) const;
+  [[nodiscard]] bool never_begins(TaskId task) const;
+
   friend bool operator==(const Timeline&, const Timeline&) = default;
 };
 

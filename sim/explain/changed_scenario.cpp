@@ -19,14 +19,8 @@ std::optional<Scenario> read(const std::vector<std::string>& set, const Reload& 
 
 }  // namespace
 
-bool may_run(const SoftwareRules& software, std::string_view order) {
-  const auto& listed = software.schedules;
-  return !listed || std::ranges::find(*listed, order) != listed->end();
-}
-
 bool has_ranks(const SoftwareRules& software, const ParallelSpec& parallelism) {
-  const bool orders = !software.schedules || !software.schedules->empty();
-  return orders || (parallelism.pipeline == 1 && parallelism.tensor == 1);
+  return software.has_orders() || (parallelism.pipeline == 1 && parallelism.tensor == 1);
 }
 
 ChangedScenario changed_scenario(const Scenario& scenario, std::vector<std::string> set, const Reload& reload,

@@ -3,7 +3,6 @@
 
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/diagnostic.hpp"
@@ -22,10 +21,7 @@ struct ChangedScenario {
 [[nodiscard]] ChangedScenario changed_scenario(const Scenario& scenario, std::vector<std::string> set,
                                                const Reload& reload, Diagnostics& diagnostics);
 
-// Does the software list this order of passes, or no orders at all, so that it may run any?
-[[nodiscard]] bool may_run(const SoftwareRules& software, std::string_view order);
-
-// Software without orders of passes has neither pipeline nor tensor ranks (load_software.hpp).
+// Does the software have the pipeline and tensor ranks that are asked of it?
 [[nodiscard]] bool has_ranks(const SoftwareRules& software, const ParallelSpec& parallelism);
 
 }  // namespace stagecraft

@@ -226,11 +226,11 @@ Explanation Explainer::ideal() {
 }
 
 Explanation Explainer::over_ideal() {
-  Explanation makespan = as_said("bubble.makespan_s", simulation_.report.bubble.makespan);
+  const Explanation work = ideal();
   return formula("bubble.over_ideal", Operation::kQuotient,
                  {formula("(bubble.makespan_s - bubble.ideal_s)", Operation::kDifference,
-                          {std::move(makespan), ideal()}),
-                  ideal()});
+                          {as_said("bubble.makespan_s", simulation_.report.bubble.makespan), work}),
+                  work});
 }
 
 Explanation Explainer::flop_rate(bool hardware) {
@@ -255,7 +255,7 @@ std::optional<Explanation> Explainer::rate(const std::string& path) {
   if (path == "tokens_per_s") return formula(path, Operation::kQuotient, {tokens(), iteration_time()});
   if (path == "tokens_per_s_per_gpu")
     return formula(path, Operation::kQuotient, {*rate("tokens_per_s"), gpus()});
-  if (simulation_.report.peak <= FlopRate(0)) return std::nullopt;
+  if (report.peak <= FlopRate(0)) return std::nullopt;
   const bool hardware = path == "hfu" || path.starts_with("hardware");
   if (path == "mfu" || path == "hfu") return utilization(hardware);
   if (path == "model_tflops_per_gpu" || path == "hardware_tflops_per_gpu")

@@ -57,11 +57,16 @@ std::string collectives_text(const Ops& ops) {
   return words.empty() ? "launches of kernels" : join(words, ", ") + "; what compute hides is taken off";
 }
 
-// A sum of `inputs` and of the unexplained rest of `whole`.
-Explanation sum_with_rest(std::string name, std::vector<Explanation> inputs, Duration whole, Origin rest) {
+Duration time_of(const std::vector<Explanation>& inputs) {
   Duration sum{};
   for (const Explanation& input : inputs) sum += input.value.time();
-  if (sum != whole) inputs.push_back(leaf("beyond that", whole - sum, std::move(rest)));
+  return sum;
+}
+
+// A sum of `inputs` and of the unexplained rest of `whole`.
+Explanation sum_with_rest(std::string name, std::vector<Explanation> inputs, Duration whole, Origin rest) {
+  if (const Duration sum = time_of(inputs); sum != whole)
+    inputs.push_back(leaf("beyond that", whole - sum, std::move(rest)));
   return formula(std::move(name), Operation::kSum, std::move(inputs));
 }
 
@@ -93,11 +98,10 @@ class PassExplainer {
         continue;
       const HeldStage held{.stage = pass.stage, .copy = copy};
       std::vector<Explanation> inputs = parts(pass.pass, held);
-      Duration sum{};
-      for (const Explanation& input : inputs) sum += input.value.time();
-      if (!inputs.empty() && sum == pass.nominal) return formula(name, Operation::kSum, std::move(inputs));
+      if (!inputs.empty() && time_of(inputs) == pass.nominal)
+        return formula(name, Operation::kSum, std::move(inputs));
     }
-    if (const auto* stages = std::get_if<StagesSpec>(&scenario_.model); stages != nullptr)
+    if (std::holds_alternative<StagesSpec>(scenario_.model))
       return leaf(name, pass.nominal, key_origin(scenario_, "model"));
     return leaf(name, pass.nominal, priced);
   }
@@ -141,8 +145,7 @@ class PassExplainer {
 
   // Extra time of the slowest GPU over the mean one.
   [[nodiscard]] Explanation slowest_gpu(const std::vector<Explanation>& operators) const {
-    Duration mean{};
-    for (const Explanation& op : operators) mean += op.value.time();
+    const Duration mean = time_of(operators);
     const int gpus = simulation_.prepared.plan.gpus();
     const Sourced<double>& variability = *scenario_.profile->gpu_variability;
     return leaf(fmt::format("the slowest of {} GPUs", gpus),
@@ -207,27 +210,32 @@ std::map<Kind, Alike> passes_by_kind(const Simulation& simulation, RankPart part
   return passes;
 }
 
+Duration longer_of(const std::map<Kind, Alike>& passes) {
+  Duration longer{};
+  for (const auto& [kind, alike] : passes) longer += alike.longer;
+  return longer;
+}
+
 }  // namespace
 
 Duration longer_than_priced(const Simulation& simulation, RankPart part) {
-  Duration longer{};
-  for (const auto& [kind, alike] : passes_by_kind(simulation, part)) longer += alike.longer;
-  return longer;
+  return longer_of(passes_by_kind(simulation, part));
 }
 
 std::optional<Explanation> explain_passes(const Scenario& scenario, const Simulation& simulation,
                                           RankPart part, StagePieces& pieces) {
   const auto [rank, category] = part;
   const PassExplainer explainer(scenario, simulation, category, pieces);
+  const std::map<Kind, Alike> passes = passes_by_kind(simulation, part);
   std::vector<Explanation> inputs;
-  for (const auto& [kind, alike] : passes_by_kind(simulation, part)) {
+  for (const auto& [kind, alike] : passes) {
     Explanation count = leaf("passes", Amount::count(alike.count),
                              {.kind = OriginKind::kSimulation,
                               .text = fmt::format("{} of stage {} on rank {}", kind.name, kind.stage, rank)});
     inputs.push_back(formula(fmt::format("{} passes of stage {}", kind.name, kind.stage), Operation::kProduct,
                              {std::move(count), explainer.one(kind, rank)}));
   }
-  if (const Duration longer = longer_than_priced(simulation, part); longer != Duration::zero())
+  if (const Duration longer = longer_of(passes); longer != Duration::zero())
     inputs.push_back(leaf("longer than priced", longer,
                           {.kind = OriginKind::kSimulation,
                            .text = "passes that shared links, or computed beside other traffic"}));

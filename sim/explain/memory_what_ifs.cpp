@@ -34,7 +34,7 @@ bool is_better(const MemoryLedger& there, const MemoryLedger& now) {
 // Does its software run its order of passes? Asked of software that nobody named: who names one may mean
 // another form of the order.
 bool runs_order(const Scenario& scenario) {
-  return scenario.parallelism.pipeline == 1 || may_run(scenario.options.rules, scenario.schedule.name);
+  return scenario.parallelism.pipeline == 1 || scenario.options.rules.may_run(scenario.schedule.name);
 }
 
 bool fits(const WhatIf& what_if) {
@@ -172,9 +172,8 @@ Scenario without_stop(Scenario scenario, const Report& report) {
 std::vector<WhatIf> memory_what_ifs(const Scenario& scenario, const Report& now, const Reload& reload) {
   std::vector<WhatIf> answers = Trials(scenario, now, reload).all();
   std::ranges::stable_sort(answers, [](const WhatIf& a, const WhatIf& b) {
-    const bool a_out = a.verdict == Verdict::kOutOfMemory, b_out = b.verdict == Verdict::kOutOfMemory;
-    if (a_out != b_out) return b_out;
-    return a_out ? a.shortage < b.shortage : a.iteration_time < b.iteration_time;
+    if (fits(a) != fits(b)) return fits(a);
+    return fits(a) ? a.iteration_time < b.iteration_time : a.shortage < b.shortage;
   });
   return answers;
 }

@@ -4,14 +4,13 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <functional>
 #include <optional>
-#include <set>
 #include <string_view>
 #include <utility>
 #include <variant>
+#include <vector>
 
-#include "sim/explain/changed_scenario.hpp"
+#include "sim/plan/divisors.hpp"
 
 namespace stagecraft {
 namespace {
@@ -57,13 +56,10 @@ Words next_zero_stages(const Scenario& scenario) {
 
 // All that divide it, so that the batch stays whole; the largest first.
 Words smaller_micro_batches(const Scenario& scenario) {
-  const std::int64_t now = scenario.training.micro_batch_size;
-  std::set<std::int64_t, std::greater<>> sizes;
-  for (std::int64_t parts = 1; parts * parts <= now; ++parts)
-    if (now % parts == 0) sizes.insert({parts, now / parts});
-  sizes.erase(now);
+  std::vector<std::int64_t> sizes = divisors_of(scenario.training.micro_batch_size);
+  sizes.pop_back();  // it itself
   Words values;
-  for (const std::int64_t size : sizes) values.push_back(fmt::to_string(size));
+  for (auto size = sizes.rbegin(); size != sizes.rend(); ++size) values.push_back(fmt::to_string(*size));
   return values;
 }
 
@@ -137,7 +133,7 @@ Words no_offload(const Scenario& scenario, double OffloadSpec::*share) {
 
 // 1F1B for any other order: most of them hold more.
 Words one_f_one_b(const Scenario& scenario) {
-  return only_if(may_run(scenario.options.rules, "1f1b") && scenario.parallelism.pipeline > 1 &&
+  return only_if(scenario.options.rules.may_run("1f1b") && scenario.parallelism.pipeline > 1 &&
                      !scenario.order && scenario.schedule.name != "1f1b",
                  "1f1b");
 }

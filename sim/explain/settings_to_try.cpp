@@ -9,7 +9,6 @@
 #include <variant>
 
 #include "sim/explain/balanced_split.hpp"
-#include "sim/explain/changed_scenario.hpp"
 
 namespace stagecraft {
 namespace {
@@ -44,7 +43,7 @@ class Changes {
   };
   [[nodiscard]] bool runs(const TriedOrder& order) const {
     const SoftwareRules& software = scenario_.options.rules;
-    return may_run(software, order.name) && (software.schedules || !order.where_listed);
+    return software.may_run(order.name) && (software.schedules || !order.where_listed);
   }
   [[nodiscard]] bool is_abstract() const { return std::holds_alternative<StagesSpec>(scenario_.model); }
   // Costs of abstract stages are of a chunk where a key says how many there are; elsewhere an order cuts those

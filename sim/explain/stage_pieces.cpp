@@ -15,22 +15,24 @@
 namespace stagecraft {
 namespace {
 
-// The name of one of the pieces, or of all of them.
-std::string name_of(const CountedOps& piece, bool all) {
+struct PieceNames {
+  std::string one, all;
+};
+
+PieceNames names_of(const CountedOps& piece) {
   switch (piece.unit) {
     case UnitKind::kEmbedding:
-      return all ? "embeddings" : "embedding";
+      return {.one = "embedding", .all = "embeddings"};
     case UnitKind::kMtp:
-      return all ? "projections of multi-token predictions" : "projection of multi-token prediction";
+      return {.one = "projection of multi-token prediction", .all = "projections of multi-token predictions"};
     case UnitKind::kHead:
-      return all ? "heads" : "head";
+      return {.one = "head", .all = "heads"};
     case UnitKind::kLayer:
       break;
   }
-  std::string name = all ? "layers" : "layer";
-  if (piece.layer == LayerKind::kExperts) name += " of experts";
-  if (piece.recomputed) name += all ? " that are recomputed" : " that is recomputed";
-  return name;
+  const std::string kind = piece.layer == LayerKind::kExperts ? " of experts" : "";
+  return {.one = "layer" + kind + (piece.recomputed ? " that is recomputed" : ""),
+          .all = "layers" + kind + (piece.recomputed ? " that are recomputed" : "")};
 }
 
 }  // namespace
@@ -57,8 +59,9 @@ std::vector<StagePiece> StagePieces::priced(HeldStage held) const {
     for (CountedOps& counted : stage_operators(*model, request, content)) {
       StagePrice price = price_operators(counted.ops, network, request.shard, groups);
       here += price.total() * counted.times;
-      pieces.push_back({.name = name_of(counted, false),
-                        .all = name_of(counted, true),
+      PieceNames names = names_of(counted);
+      pieces.push_back({.name = std::move(names.one),
+                        .all = std::move(names.all),
                         .times = counted.times,
                         .ops = std::move(counted.ops),
                         .price = std::move(price)});

@@ -155,6 +155,15 @@ std::vector<TriedChange> hardware(const Scenario& scenario) {
   return changes;
 }
 
+// Those that may make it faster, and of a job that does not fit those that may make room, each once.
+std::vector<std::vector<std::string>> candidates(const Scenario& scenario, const Simulation& simulation) {
+  std::vector<std::vector<std::string>> sets = settings_to_try(scenario, simulation);
+  if (simulation.report.memory.verdict() != Verdict::kOutOfMemory) return sets;
+  for (std::vector<std::string>& set : settings_for_memory(scenario, true))
+    if (std::ranges::find(sets, set) == sets.end()) sets.push_back(std::move(set));
+  return sets;
+}
+
 std::string gain_words(Duration now, Duration then) {
   return fmt::format("{} in place of {}, {:.1f} % less", human(then), human(now),
                      100 * (1 - to_seconds(then) / to_seconds(now)));
@@ -221,9 +230,8 @@ std::string change_sentence(const Why& why, Duration now, bool has_capacity) {
 }
 
 void write(JsonWriter& json, const TriedChange& change) {
-  json.begin_object().field("change", change.words).field("set", change.set).key("iteration_time_s");
-  change.iteration_time ? json.value(*change.iteration_time) : json.null();
-  json.key("verdict");
+  json.begin_object().field("change", change.words).field("set", change.set);
+  json.field("iteration_time_s", change.iteration_time).key("verdict");
   if (change.iteration_time)
     json.value(name_of(change.verdict));
   else
@@ -245,11 +253,8 @@ Why explain_why(const Scenario& scenario, const Simulation& simulation, const Re
   }
   why.bound_by = kCategoryNames[static_cast<std::size_t>(parts.front().category)];
   const bool fits = report.memory.verdict() != Verdict::kOutOfMemory;
-  std::vector<std::vector<std::string>> sets = settings_to_try(scenario, simulation);
-  if (!fits)
-    for (std::vector<std::string>& set : settings_for_memory(scenario, true))
-      if (std::ranges::find(sets, set) == sets.end()) sets.push_back(std::move(set));
-  for (const std::vector<std::string>& set : sets) why.changes.push_back(tried(set, scenario, reload));
+  for (const std::vector<std::string>& set : candidates(scenario, simulation))
+    why.changes.push_back(tried(set, scenario, reload));
   for (TriedChange& change : hardware(scenario)) why.changes.push_back(std::move(change));
   const bool has_capacity = report.memory.capacity > Bytes(0);
   const Duration now = report.iteration_time;

@@ -35,15 +35,7 @@ Lowering::Lowering(const Schedule& schedule, const IterationPrices& prices, cons
   for (auto& steps : message_steps_) steps.resize(prices.edges.size());
   SC_CHECK(options.weights.empty() || options.weights.size() == static_cast<std::size_t>(options.replicas),
            "every copy has a weight");
-  const SharedNetwork* network = options.network;
-  if (network == nullptr && prices.patterns.size() > 0) {
-    own_nics_ = own_nics_of(schedule.shape.ranks);
-    network = &own_nics_;
-  }
-  if (network != nullptr) {
-    const std::vector<int> alike(static_cast<std::size_t>(options.replicas), 1);
-    flows_.emplace(*network, prices.patterns, options.weights.empty() ? alike : options.weights);
-  }
+  share_links();
   has_memory_ = std::any_of(prices.stages.begin(), prices.stages.end(),
                             [](const StagePrice& stage) { return stage.memory != PassMemory{}; });
   const bool has_buckets = std::any_of(prices.ranks.begin(), prices.ranks.end(), [&](const RankPrice& rank) {
@@ -57,6 +49,17 @@ Lowering::Lowering(const Schedule& schedule, const IterationPrices& prices, cons
     return stage.beside.slowdown > 1 && (has_buckets || !stage.units.empty());
   });
   note_recomputed();
+}
+
+void Lowering::share_links() {
+  const std::vector<int> alike(static_cast<std::size_t>(options_.replicas), 1);
+  const std::vector<int>& weights = options_.weights.empty() ? alike : options_.weights;
+  if (options_.network != nullptr) {
+    flows_.emplace(*options_.network, prices_.patterns, weights);
+  } else if (prices_.meets_at_own_nics()) {
+    own_nics_ = own_nics_of(schedule_.shape.ranks);
+    flows_.emplace(own_nics_, prices_.own_nics, weights);
+  }
 }
 
 void Lowering::note_recomputed() {

@@ -77,7 +77,7 @@ struct LowerOptions {
   StepRule step = StepRule::kBarrier;  // kOwn and kDelayed without reductions of sharded weights
   Duration rollback{};                 // expected loss by roll-backs, before every iteration but the first
   std::vector<FusedPairRule> pairs{};  // durations of fused pairs, by place; empty: the sum of their passes
-  // The shared links; nullptr: the network is closed-form. With shared links prices carry traffic.
+  // The links of a cluster that traffic shares; nullptr: the network is closed-form.
   const SharedNetwork* network = nullptr;
 };
 

@@ -137,6 +137,7 @@ class Lowering {
   // lower.cpp
   void add_resources();
   Arrivals empty_arrivals() const;
+  void share_links();  // of the cluster, or the own NICs of each rank
   void note_recomputed();
   Stretch stretch_of(const std::vector<Action>& actions) const;
   void add_rollback(RankTasks& tasks);

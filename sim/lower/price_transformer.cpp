@@ -133,7 +133,7 @@ IterationPrices price_transformer(const TransformerSpec& model, const HardwarePr
   PlacementMemo own;
   PlacementMemo& memo = request.memo != nullptr && !request.shared_links ? *request.memo : own;
   Network network = network_of(cluster, profile, request, memo, &prices.patterns);
-  if (meets_at_nics(network, request)) network.own_nics = &prices.patterns;
+  if (meets_at_nics(network, request)) network.own_nics = &prices.own_nics;
   StagePricing stages(model, network, request);
   const GradientPricing gradients(model, network, request);
   StageMemories memory(model, request.shard, pass_habits(request.training.recompute, request.offload));

@@ -52,8 +52,8 @@ class PassPrice {
   }
   [[nodiscard]] const ByProvenance& seconds_by_provenance() const { return by_provenance_; }
   [[nodiscard]] std::vector<TaskPart> parts() const;  // nonzero categories; add up to total()
-  // The network uses of a price that is pure communication; their times add up to total(). Empty where the
-  // network is closed-form.
+  // The network uses of a price that is pure communication; their times add up to total(). Empty where no
+  // traffic meets: in closed form, but for a rank's own NICs.
   [[nodiscard]] const std::vector<NetworkUse>& network() const { return network_; }
 
  private:
@@ -109,7 +109,7 @@ struct StagePrice : ByPass<PassPrice> {
   std::vector<UnitPrice> units{};
   bool kept_gathered = false;
   OverlapCosts beside{};
-  PassTraffic traffic{};  // empty where the network is closed-form
+  PassTraffic traffic{};  // empty where no traffic meets
 
   // Time of one micro-batch: recompute and both gradients; total() adds the forward.
   [[nodiscard]] Duration backward() const;
@@ -196,8 +196,11 @@ struct IterationPrices {
   std::optional<int> second_embedding = {};
   PassPrice host{};        // once an iteration
   OffloadPrice offload{};  // its stalls and steps are in the passes and the optimizer already
-  // Patterns of all traffic above. In closed form there are none, or those of each rank's own NICs.
-  PatternTable patterns{};
+  // Patterns of all traffic above: on shared links, or in closed form of what meets at a rank's own NICs
+  // (own_nics.hpp). Never both.
+  PatternTable patterns{}, own_nics{};
+
+  [[nodiscard]] bool meets_at_own_nics() const { return own_nics.size() > 0; }
 };
 
 struct PlacementMemo;

@@ -53,7 +53,7 @@ ByteShare whole_gradients(const TransformerSpec& model, const PricingRequest& jo
 // Under ZeRO 2 a queue is no longer than its buckets. Queued gradients and shards together do not exceed the
 // gradients without ZeRO. Where gradients stay unsharded, those that wait are among them.
 QueuedGradients waiting_gradients(const TransformerSpec& model, const PricingRequest& job, int stage) {
-  if (job.shard.rules.communication_unit == 0 || job.zero_stage() < 2 || accumulates_whole(job)) return {};
+  if (!job.shard.rules.is_megatron_fsdp() || job.zero_stage() < 2 || accumulates_whole(job)) return {};
   const std::vector<StageUnit> units = stage_units(model, job.plan, stage);
   const std::int64_t capacity = queue_capacity(units, job.shard, job.zero_stage());
   const ByteShare all = stage_share(model, job.plan, stage) * Bytes(state_bytes(job.shard).gradient);
@@ -241,7 +241,7 @@ void RankStates::add_gradients(LedgerItems& items, When when) const {
     return items.add(kGradients, "16-bit gradients", Bytes(parameters_.all() * kHalfBytes));
   if (!plan_.has_replicas()) return;
   const Bytes bucket(std::min(parameters_.all(), bucket_parameters(request_.job)) * state.gradient);
-  const bool by_unit = zero() == 3 || (zero() == 2 && (queues() || reduces_units()));
+  const bool by_unit = zero() == 3 || (zero() == 2 && shard_.rules.wraps_modules());
   if (by_unit && when == When::kPasses) add_unit_gradients(items);
   if (zero() == 2 && !by_unit)
     items.add(kGradients, "bucket", beside_shards(bucket, parameters_ * Bytes(state.gradient)));
@@ -251,7 +251,7 @@ void RankStates::add_gradients(LedgerItems& items, When when) const {
 // Unsharded gradients, reduced unit by unit: those of the unit that runs. Queues are of passes. Where passes
 // hold unsharded gradients, those include the gradients of the unit.
 void RankStates::add_unit_gradients(LedgerItems& items) const {
-  if (queues() || accumulates_whole(request_.job)) return;
+  if (shard_.rules.is_megatron_fsdp() || accumulates_whole(request_.job)) return;
   const Bytes each(state_bytes(shard_).gradient);
   items.add(kGradients, "gradients of a gathered unit",
             beside_shards(largest_unit(each), parameters_ * each));

@@ -57,10 +57,6 @@ class RankStates {
   [[nodiscard]] const std::vector<int>& held() const { return held_; }  // stages, by chunk
 
  private:
-  // Do unreduced gradients queue, as in Megatron-FSDP?
-  bool queues() const { return shard_.rules.communication_unit > 0; }
-  // Is a unit reduced when its backward ends, as in FSDP, even where weights stay gathered (SHARD_GRAD_OP)?
-  bool reduces_units() const { return shard_.rules.fp32_shards || shard_.rules.fully_shard; }
   // Do 16-bit gradients of one micro-batch lie beside those that are accumulated in fp32?
   bool accumulates_apart() const;
   // The stage that the software's optimizer is made for, whether or not anyone shares.

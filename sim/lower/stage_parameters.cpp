@@ -108,8 +108,7 @@ bool is_root(const StageUnit& unit) {
 }
 
 bool root_stays_gathered(const Shard& shard) {
-  const MemoryRules& rules = shard.rules;
-  return rules.fully_shard || rules.fp32_shards || rules.communication_unit > 0;
+  return shard.rules.wraps_modules();
 }
 
 const ParameterShare& gathered_of(const StageUnit& unit, const Shard& shard) {

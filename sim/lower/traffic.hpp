@@ -1,9 +1,10 @@
-// Traffic of a piece of an iteration on the links of the cluster, on shared links only (`network: flow`).
+// Traffic of a piece of an iteration on links that other traffic shares: those of the cluster under
+// `network: flow`, or in closed form the NICs of each rank (own_nics.hpp).
 //
 // All groups of one kind of a pipeline rank communicate at the same time, so their loads are summed. A
 // pattern lists the links that they use, per byte that one member sends. Larger jobs use the same pattern, so
-// each pattern is computed once and traffic is a sum of patterns times bytes. In a closed-form network there
-// are no patterns, and all traffic is empty.
+// each pattern is computed once and traffic is a sum of patterns times bytes. Where nothing is shared there are
+// no patterns, and all traffic is empty.
 #pragma once
 
 #include <array>

@@ -21,6 +21,17 @@ std::int64_t saturating_product(std::initializer_list<std::int64_t> factors) {
   return product;
 }
 
+std::vector<std::int64_t> divisors_of(std::int64_t n) {
+  std::vector<std::int64_t> low, high;
+  for (std::int64_t d = 1; d * d <= n; ++d) {
+    if (n % d != 0) continue;
+    low.push_back(d);
+    if (d * d != n) high.push_back(n / d);
+  }
+  low.insert(low.end(), high.rbegin(), high.rend());
+  return low;
+}
+
 std::vector<std::int64_t> nearest_legal(std::int64_t from, std::int64_t last,
                                         const std::function<bool(std::int64_t)>& legal) {
   std::vector<std::int64_t> found;

@@ -1,4 +1,4 @@
-// Valid whole numbers near an invalid one, for hints.
+// Divisors, and valid whole numbers near an invalid one, for hints.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +13,9 @@ namespace stagecraft {
 
 // The product of numbers >= 0, or the largest int64 where it would not fit: comparisons stay right.
 [[nodiscard]] std::int64_t saturating_product(std::initializer_list<std::int64_t> factors);
+
+// Ascending; of n >= 1.
+[[nodiscard]] std::vector<std::int64_t> divisors_of(std::int64_t n);
 
 // The nearest number below `from` (at least 1) and the nearest above it (at most `last`) that `legal`
 // accepts, ascending; looks at 10,000 numbers on either side at most.

@@ -1,10 +1,12 @@
 // The training job of a scenario: plain values, every default filled in.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/units.hpp"
@@ -137,6 +139,13 @@ struct SoftwareRules {
   // GEMM weights of the layers are stored and gathered in fp8 where optimizer states are sharded.
   bool shards_fp8 = false;
   MemoryRules memory = {};
+
+  // Does it run orders of passes at all? Software without one has neither pipeline nor tensor ranks.
+  [[nodiscard]] bool has_orders() const { return !schedules || !schedules->empty(); }
+  // Does it run this order? Where nothing is said of orders, it may run any.
+  [[nodiscard]] bool may_run(std::string_view order) const {
+    return !schedules || std::ranges::find(*schedules, order) != schedules->end();
+  }
 
   // Does recompute stop at the last product that is read again? Only where a checkpoint group is one layer.
   [[nodiscard]] bool stops_early(const RecomputeSpec& recompute) const {

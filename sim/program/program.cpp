@@ -12,6 +12,12 @@ ResourceId Program::resource_of(TaskId task) const {
   return ResourceId(static_cast<std::uint32_t>(after - resource_begin.begin() - 1));
 }
 
+std::int32_t Program::rank_count() const {
+  std::int32_t ranks = 0;
+  for (const Resource& resource : resources) ranks = std::max(ranks, resource.rank + 1);
+  return ranks;
+}
+
 std::string Program::describe(TaskId task) const {
   const Resource& resource = resources[resource_of(task)];
   std::string text =

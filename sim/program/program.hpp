@@ -142,6 +142,8 @@ struct Program {
 
   [[nodiscard]] std::size_t task_count() const { return duration.size(); }
   [[nodiscard]] ResourceId resource_of(TaskId task) const;  // binary search
+  // Simulated ranks: they are numbered from 0.
+  [[nodiscard]] std::int32_t rank_count() const;
   [[nodiscard]] std::span<const TaskId> successors_of(TaskId task) const {
     const std::size_t begin = successor_begin[task.index()];
     return {successors.data() + begin, successor_begin[task.index() + 1] - begin};

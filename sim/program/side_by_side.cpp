@@ -16,9 +16,8 @@ struct Shift {
       : resources(static_cast<std::uint32_t>(program.resources.size())),
         tasks(static_cast<std::uint32_t>(program.task_count())),
         labels(static_cast<std::uint32_t>(program.labels.size())),
-        routes(static_cast<std::uint32_t>(program.route_begin.empty() ? 0 : program.route_begin.size() - 1)) {
-    for (const Resource& resource : program.resources) ranks = std::max(ranks, resource.rank + 1);
-  }
+        routes(static_cast<std::uint32_t>(program.route_begin.empty() ? 0 : program.route_begin.size() - 1)),
+        ranks(program.rank_count()) {}
 
   [[nodiscard]] TaskId operator()(TaskId id) const { return TaskId(id.value() + tasks); }
   [[nodiscard]] ResourceId operator()(ResourceId id) const { return ResourceId(id.value() + resources); }

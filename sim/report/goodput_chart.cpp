@@ -142,7 +142,7 @@ struct Axes {
 Axes axes_of(const std::vector<Line>& lines, double ideal) {
   SC_CHECK(!lines.empty(), "a chart shows something");
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
-  Axes axes{.first_rate = kInfinity, .last_rate = -kInfinity, .ideal = ideal};
+  Axes axes{.first_rate = kInfinity, .last_rate = -kInfinity};
   double least = kInfinity, most = 0;
   for (const Line& line : lines)
     for (const Point& point : line.points) {

@@ -89,7 +89,7 @@ std::vector<StalledRank> measure_stall(const Program& program, const Timeline& t
     const TaskId task = *ends[rank].task;
     StalledRank entry{.rank = ranks[rank], .since = ends[rank].last, .task = task_name(program, task)};
     const std::optional<Duration> death = ends[rank].death;
-    const bool may_run = std::ranges::binary_search(stall.stuck, task);
+    const bool may_run = timeline.is_stuck(task);
     entry.stuck = may_run || death;
     if (entry.stuck) {
       entry.begun = may_run && (!death || timeline.start[task] < *death);

@@ -55,15 +55,6 @@ void add_within(const Program& program, const Timeline& timeline, TaskId task, W
   }
 }
 
-namespace {
-
-// A pass under which its GPU dies is no work: the time up to the stall is not spent on it.
-bool never_ends(const Timeline& timeline, TaskId task) {
-  return timeline.stall && std::ranges::binary_search(timeline.stall->stuck, task);
-}
-
-}  // namespace
-
 std::vector<RankPasses> passes_within(const Program& program, const Timeline& timeline, Window window) {
   std::vector<RankPasses> ranks;
   for (std::uint32_t r = 0; r < program.resources.size(); ++r) {
@@ -77,7 +68,8 @@ std::vector<RankPasses> passes_within(const Program& program, const Timeline& ti
       RankPasses& passes = ranks[rank];
       passes.first = std::min(passes.first, timeline.start[task]);
       passes.last = std::max(passes.last, timeline.end[task]);
-      if (never_ends(timeline, task)) continue;
+      // A pass under which its GPU dies is no work: the time up to the stall is not spent on it.
+      if (timeline.is_stuck(task)) continue;
       passes.work += time_within(timeline, task, window);
       add_within(program, timeline, task, window, passes.by_category);
     }

@@ -76,8 +76,9 @@ std::string job_lines(const Report& report) {
   const NetworkReport& network = report.network;
   if (!network.alone_time) return "";
   const Duration cost = report.iteration_time - *network.alone_time;
-  std::string out = fmt::format("{:<16} cost {} of the iteration ({}), alone {}\n", "other jobs", human(cost),
-                                percent(share_of(cost, report.iteration_time)), human(*network.alone_time));
+  std::string out = headed_line(
+      "other jobs", fmt::format("cost {} of the iteration ({}), alone {}", human(cost),
+                                percent(share_of(cost, report.iteration_time)), human(*network.alone_time)));
   if (network.repeated)
     out += row(fmt::format("{} iterations in a row take {} on average, from {} to {}",
                            network.repeated->iterations, human(network.repeated->mean),
@@ -113,8 +114,9 @@ std::string network_lines(const Report& report, bool verbose) {
   const NetworkReport& network = report.network;
   if (!network.shared) return "";
   const Duration cost = report.iteration_time - network.idle_time;
-  std::string out = fmt::format("{:<16} shared links cost {} of the iteration ({})\n", "network", human(cost),
-                                percent(share_of(cost, report.iteration_time)));
+  std::string out =
+      headed_line("network", fmt::format("shared links cost {} of the iteration ({})", human(cost),
+                                         percent(share_of(cost, report.iteration_time))));
   const auto most = [&](std::size_t count) { return verbose ? count : std::min(count, kShort); };
   if (!network.links.empty())
     out += row(fmt::format("{:<38} {:>6} {:>7} {:>9}", "link", "used", "full", "delay"));

@@ -173,7 +173,7 @@ std::string short_time(std::int64_t nanoseconds) {
   return time_in(unit_of(time), time);
 }
 
-// Duration of the passes of one kind, where all are equal; `fused` selects pairs instead.
+// Duration of the passes of one kind, where all are equal.
 class Alike {
  public:
   void add(std::int64_t time) {

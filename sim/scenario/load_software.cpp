@@ -130,7 +130,7 @@ std::string default_software(const HardwareProfile& profile, const Scenario& sce
   for (const std::string& name : {usual.sharded_gated, usual.sharded}) {
     if (name.empty()) continue;
     const std::optional<SoftwarePreset> found = preset_called(name, options, places);
-    if (!found || !found->rules.schedules || !found->rules.schedules->empty()) return name;
+    if (!found || found->rules.has_orders()) return name;
   }
   return usual.replicated;
 }

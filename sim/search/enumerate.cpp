@@ -10,6 +10,7 @@
 #include <variant>
 
 #include "base/text.hpp"
+#include "sim/plan/divisors.hpp"
 #include "sim/plan/parallel_plan.hpp"
 #include "sim/schedule/schedule.hpp"
 #include "sim/search/frames.hpp"
@@ -315,29 +316,35 @@ class Enumerator {
     Numbers flags = sequence_.axis == nullptr ? Numbers{own.sequence_parallel ? 1 : 0} : sequence_.values;
     if (point.tensor == 1) flags = {std::ranges::min(flags)};
     Numbers stages = zero_.axis == nullptr ? Numbers{plans_.frames[point.frame].own_zero} : zero_.values;
-    const bool replicas = has_replicas(point);
-    if (!replicas) stages = {std::ranges::min(stages)};
+    if (!has_replicas(point)) stages = {std::ranges::min(stages)};
     const Numbers again = recompute_.axis == nullptr ? Numbers{0} : recompute_.values;
-    const std::uint32_t first = point.frame;
-    const FrameKind sharded = point.pipeline > 1 ? FrameKind::kShardedStages
-                              : point.tensor > 1 ? FrameKind::kShardedTensor
-                                                 : FrameKind::kSharded;
     for (const std::int64_t flag : flags) {
       point.sequence_parallel = flag != 0;
       for (const std::int64_t kind : again) {
         point.recompute = static_cast<Recompute>(kind);
-        for (const std::int64_t zero : stages) {
-          point.zero_stage = static_cast<int>(zero);
-          const bool shards = zero >= 2 && replicas;
-          point.frame = first + static_cast<std::uint32_t>(shards ? sharded : FrameKind::kReplicated);
-          if (repeats_for_nothing(point, again)) continue;
-          for (const std::int64_t group : shard_groups(point)) {
-            point.zero_group = static_cast<int>(group);
-            add_switches(point, 0);
-          }
-        }
+        add_zero_stages(point, stages);
       }
     }
+  }
+
+  // `point` has the first frame of its choice. Those of sharded weights may run other software.
+  void add_zero_stages(SearchPoint point, const Numbers& stages) {
+    const std::uint32_t first = point.frame;
+    for (const std::int64_t zero : stages) {
+      point.zero_stage = static_cast<int>(zero);
+      point.frame = first + static_cast<std::uint32_t>(frame_kind(point));
+      if (repeats_for_nothing(point)) continue;
+      for (const std::int64_t group : shard_groups(point)) {
+        point.zero_group = static_cast<int>(group);
+        add_switches(point, 0);
+      }
+    }
+  }
+
+  [[nodiscard]] FrameKind frame_kind(const SearchPoint& point) const {
+    if (point.zero_stage < 2 || !has_replicas(point)) return FrameKind::kReplicated;
+    if (point.pipeline > 1) return FrameKind::kShardedStages;
+    return point.tensor > 1 ? FrameKind::kShardedTensor : FrameKind::kSharded;
   }
 
   [[nodiscard]] bool has_replicas(const SearchPoint& point) const {
@@ -356,11 +363,12 @@ class Enumerator {
 
   // A flash kernel recomputes the attention core itself, so selective recompute of the core is never better
   // than none, where that is tried.
-  [[nodiscard]] bool repeats_for_nothing(const SearchPoint& point, const Numbers& tried) const {
+  [[nodiscard]] bool repeats_for_nothing(const SearchPoint& point) const {
     const Scenario& scenario = plans_.frames[point.frame].scenario;
     return point.recompute == Recompute::kSelective && scenario.training.attention == Attention::kFlash &&
            scenario.options.selective == kCoreAttentionOnly &&
-           std::ranges::find(tried, static_cast<std::int64_t>(Recompute::kNone)) != tried.end();
+           std::ranges::find(recompute_.values, static_cast<std::int64_t>(Recompute::kNone)) !=
+               recompute_.values.end();
   }
 
   void add_switches(SearchPoint point, std::size_t next) {
@@ -415,17 +423,6 @@ class Enumerator {
 };
 
 }  // namespace
-
-std::vector<std::int64_t> divisors_of(std::int64_t n) {
-  Numbers low, high;
-  for (std::int64_t d = 1; d * d <= n; ++d) {
-    if (n % d != 0) continue;
-    low.push_back(d);
-    if (d * d != n) high.push_back(n / d);
-  }
-  low.insert(low.end(), high.rbegin(), high.rend());
-  return low;
-}
 
 std::optional<SearchPlans> enumerate_plans(const ScenarioTree& base, const SearchSpace& space,
                                            Library& library, Diagnostics& diagnostics) {

@@ -70,7 +70,4 @@ struct SearchPlans {
 [[nodiscard]] std::optional<SearchPlans> enumerate_plans(const ScenarioTree& base, const SearchSpace& space,
                                                          Library& library, Diagnostics& diagnostics);
 
-// Ascending; of n >= 1.
-[[nodiscard]] std::vector<std::int64_t> divisors_of(std::int64_t n);
-
 }  // namespace stagecraft

@@ -80,14 +80,13 @@ class FrameLoader {
     if (space_.gpus.empty()) return {{}};
     Diagnostics ignored;
     const auto own = load_scenario(base_, Assignments{}, library_, ignored);
-    const bool one_kind = own && own->cluster && own->cluster->groups.size() == 1;
-    std::vector<Assignments> all;
-    if (own && !one_kind) {
+    if (!own) return {{}};  // mistakes are reported when it is loaded
+    if (!own->cluster || own->cluster->groups.size() != 1) {
       error(space_.gpus_where, "cluster", "not-supported", "GPU counts need a cluster of one kind of node",
             "leave --gpus out, or name one node");
       return {{}};
     }
-    if (!own) return {{}};  // mistakes are reported when it is loaded
+    std::vector<Assignments> all;
     const int per_node = own->cluster->groups.front().node.gpus;
     for (const int gpus : space_.gpus) {
       if (gpus > per_node && gpus % per_node != 0) {
@@ -102,6 +101,12 @@ class FrameLoader {
     }
     if (all.empty()) return {{}};  // with what else is wrong
     return all;
+  }
+
+  // The degree that splits the weights which a frame of this kind has shards of; nullptr: none does.
+  [[nodiscard]] static const char* split_degree(FrameKind kind) {
+    if (kind == FrameKind::kShardedStages) return "parallelism.pipeline";
+    return kind == FrameKind::kShardedTensor ? "parallelism.tensor" : nullptr;
   }
 
   // With the smallest degree above 1 that divides the GPUs, where the space varies it; nullopt where no
@@ -154,12 +159,6 @@ class FrameLoader {
     const ScenarioTree tree = assigned(base_, assignments, library_, said);
     auto scenario = read_scenario(tree, library_, said);
     if (!scenario) return std::nullopt;
-    const char* split = kind == FrameKind::kShardedStages   ? "parallelism.pipeline"
-                        : kind == FrameKind::kShardedTensor ? "parallelism.tensor"
-                                                            : nullptr;
-    if (split != nullptr && scenario->cluster)
-      if (auto with = with_degree(split, assignments, scenario->cluster->gpu_count()))
-        scenario = std::move(with);
     if (!scenario->cluster) {
       said.error({.code = "missing-key",
                   .where = {.file = base_.source},
@@ -169,6 +168,8 @@ class FrameLoader {
       return std::nullopt;
     }
     const int gpus = scenario->cluster->gpu_count();
+    if (const char* degree = split_degree(kind))
+      if (auto with = with_degree(degree, assignments, gpus)) scenario = std::move(with);
     SearchFrame frame{.scenario = *std::move(scenario), .choice = choice_, .gpus = gpus};
     if (const YamlNode* order = tree.root.find("schedule")) frame.schedule = *order;
     const YamlNode* training = tree.root.find("training");
@@ -200,9 +201,7 @@ class FrameLoader {
 bool set_in_place(const SearchAxis& axis) {
   const bool words = std::ranges::all_of(
       axis.values, [](const YamlNode& value) { return value.kind == YamlNode::Kind::kScalar; });
-  const bool listed =
-      std::ranges::find(kInPlace, axis.path) != kInPlace.end() ||
-      std::ranges::find(point_switches(), axis.path, &PointSwitch::path) != point_switches().end();
+  const bool listed = std::ranges::find(kInPlace, axis.path) != kInPlace.end() || switch_at(axis.path);
   return axis.all() || (listed && words);
 }
 

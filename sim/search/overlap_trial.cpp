@@ -17,9 +17,7 @@ bool may_gain(const SearchPoint& point, const Scenario& scenario) {
 }
 
 SearchPoint overlapped(SearchPoint point) {
-  const auto& switches = point_switches();
-  const auto at = std::ranges::find(switches, kPath, &PointSwitch::path) - switches.begin();
-  point.switches[static_cast<std::size_t>(at)] = 1;
+  point.switches[*switch_at(kPath)] = 1;
   return point;
 }
 

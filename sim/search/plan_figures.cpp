@@ -56,8 +56,7 @@ std::vector<LeftAside> orders_left_aside(const SearchPlans& plans) {
     const std::string& software = frame.scenario.options.software;
     auto found = std::ranges::find(all, software, &LeftAside::software);
     if (found == all.end()) {
-      const bool has_any =
-          !frame.scenario.options.rules.schedules || !frame.scenario.options.rules.schedules->empty();
+      const bool has_any = frame.scenario.options.rules.has_orders();
       found = all.insert(all.end(), {.software = software, .orders = {}, .has_any = has_any});
     }
     found->plans += frame.left_aside;

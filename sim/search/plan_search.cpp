@@ -89,6 +89,11 @@ struct Simulated {
   std::optional<Reason> missed;  // missed `assert`
 };
 
+// Seconds of one sample. Batches may differ where they follow the data degree.
+double seconds_a_sample(const SearchPoint& point, Duration time) {
+  return to_seconds(time) / static_cast<double>(point.global_batch);
+}
+
 class Search {
  public:
   Search(const SearchPlans& plans, const SearchOptions& options)
@@ -161,25 +166,9 @@ class Search {
   void simulate() {
     std::ranges::stable_sort(fitting_, std::ranges::less(),
                              [this](std::size_t i) { return judged_[i].bound; });
-    std::size_t next = 0;
-    std::vector<std::size_t> round;
-    while (next < fitting_.size() && !result_.stopped) {
-      round.clear();
-      const std::size_t size = options_.exhaustive ? fitting_.size() : kRound;
-      for (; next < fitting_.size() && round.size() < size; ++next) {
-        if (could_win(fitting_[next]))
-          round.push_back(fitting_[next]);
-        else
-          ++result_.bounded;
-      }
-      std::vector<Simulated> simulated(round.size());
-      const auto tick_round = [&](std::size_t done) {
-        const std::size_t points = plans_.points.size();
-        return tick((points + points * (next - round.size() + done) / fitting_.size()) / 2);
-      };
-      for_each_index(
-          {.count = round.size(), .threads = options_.threads, .tick = tick_round},
-          [&](std::size_t thread, std::size_t i) { simulated[i] = simulate(workers_[thread], round[i]); });
+    for (std::size_t next = 0; next < fitting_.size() && !result_.stopped;) {
+      const std::vector<std::size_t> round = next_round(next);
+      const std::vector<Simulated> simulated = simulate_all(round, next - round.size());
       if (result_.stopped) return;
       for (const Simulated& one : simulated) {
         if (one.missed)
@@ -188,6 +177,33 @@ class Search {
           remember(one.plan);
       }
     }
+  }
+
+  // The plans from `next` on that could win, until a round is full; `next` moves behind them.
+  [[nodiscard]] std::vector<std::size_t> next_round(std::size_t& next) {
+    const std::size_t size = options_.exhaustive ? fitting_.size() : kRound;
+    std::vector<std::size_t> round;
+    for (; next < fitting_.size() && round.size() < size; ++next) {
+      if (could_win(fitting_[next]))
+        round.push_back(fitting_[next]);
+      else
+        ++result_.bounded;
+    }
+    return round;
+  }
+
+  // `before`: plans that are done, simulated or left out.
+  [[nodiscard]] std::vector<Simulated> simulate_all(const std::vector<std::size_t>& round,
+                                                    std::size_t before) {
+    std::vector<Simulated> simulated(round.size());
+    const auto tick_round = [&](std::size_t done) {
+      const std::size_t points = plans_.points.size();
+      return tick((points + points * (before + done) / fitting_.size()) / 2);
+    };
+    for_each_index(
+        {.count = round.size(), .threads = options_.threads, .tick = tick_round},
+        [&](std::size_t thread, std::size_t i) { simulated[i] = simulate(workers_[thread], round[i]); });
+    return simulated;
   }
 
   Simulated simulate(Worker& worker, std::size_t point) const {
@@ -215,9 +231,8 @@ class Search {
     return bench.predictor->time(bench.scenario, *placed, bench.predictor->prices(bench.scenario, *placed));
   }
 
-  // Batches may differ where they follow the data degree, so bounds are compared as times of a sample.
   [[nodiscard]] double per_sample(std::size_t point, Duration time) const {
-    return to_seconds(time) / static_cast<double>(plans_.points[point].global_batch);
+    return seconds_a_sample(plans_.points[point], time);
   }
 
   [[nodiscard]] bool could_win(std::size_t point) const {
@@ -322,7 +337,7 @@ Scenario scenario_of(const SearchPlans& plans, std::size_t point) {
 }
 
 double sample_time(const SearchPlans& plans, const RankedPlan& plan) {
-  return to_seconds(plan.time) / static_cast<double>(plans.points[plan.point].global_batch);
+  return seconds_a_sample(plans.points[plan.point], plan.time);
 }
 
 }  // namespace stagecraft

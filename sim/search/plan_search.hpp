@@ -61,8 +61,7 @@ struct SearchRefusal {
 // A number of GPUs without a plan that is ranked.
 struct GpusWithoutPlan {
   int gpus = 0;
-  std::vector<SearchRefusal>
-      refusals;  // most frequent first; empty: the degrees of the space do not divide it
+  std::vector<SearchRefusal> refusals;  // most frequent first; none where no degrees of the space divide it
 };
 
 struct SearchResult {

@@ -25,9 +25,8 @@ constexpr std::string_view kOrderPath = "parallelism.order";
 constexpr std::string_view kGroupPath = "parallelism.zero_group";
 
 bool may_be_idle(const SearchAxis& axis) {
-  const bool is_switch =
-      std::ranges::find(point_switches(), axis.path, &PointSwitch::path) != point_switches().end();
-  return (is_switch || !set_in_place(axis)) && !axis.path.starts_with("cluster.") && axis.path != kGroupPath;
+  return (switch_at(axis.path) || !set_in_place(axis)) && !axis.path.starts_with("cluster.") &&
+         axis.path != kGroupPath;
 }
 
 // Keys of the even split, which are refused beside a split of its own, of one stage as well.

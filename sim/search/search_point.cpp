@@ -1,5 +1,6 @@
 #include "sim/search/search_point.hpp"
 
+#include <algorithm>
 #include <optional>
 
 namespace stagecraft {
@@ -39,6 +40,13 @@ const std::array<PointSwitch, kPointSwitches>& point_switches() {
       of_offload<&OffloadSpec::optimizer>("offload.optimizer"),
   }};
   return kSwitches;
+}
+
+std::optional<std::size_t> switch_at(std::string_view path) {
+  const auto& switches = point_switches();
+  const auto found = std::ranges::find(switches, path, &PointSwitch::path);
+  if (found == switches.end()) return std::nullopt;
+  return static_cast<std::size_t>(found - switches.begin());
 }
 
 void fill_in(const SearchPoint& point, Scenario& scenario) {

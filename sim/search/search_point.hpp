@@ -8,6 +8,7 @@
 #include <array>
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -28,6 +29,8 @@ struct PointSwitch {
 };
 inline constexpr std::size_t kPointSwitches = 10;
 [[nodiscard]] const std::array<PointSwitch, kPointSwitches>& point_switches();
+// The index of the switch of this path; nullopt where the key is none.
+[[nodiscard]] std::optional<std::size_t> switch_at(std::string_view path);
 
 struct SearchPoint {
   std::uint32_t frame = 0;

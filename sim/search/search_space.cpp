@@ -23,6 +23,11 @@ constexpr const char* kContextPath = "parallelism.context";
 constexpr const char* kLayersPath = "parallelism.stage_layers";
 constexpr std::array<std::string_view, 2> kGpuPaths = {"cluster.nodes", "cluster.gpus"};
 
+// Is "every number that divides" defined of this path?
+bool counts_divisors(std::string_view path) {
+  return std::ranges::find(kDividing, path) != kDividing.end();
+}
+
 // Is one the other, or a part of it? Then values of one say what the other is.
 bool meet(std::string_view one, std::string_view other) {
   return varied_twice(one, other).has_value();
@@ -193,10 +198,6 @@ class SpaceReader {
 const SearchAxis* SearchSpace::find(std::string_view path) const {
   const auto found = std::ranges::find(axes, path, &SearchAxis::path);
   return found == axes.end() ? nullptr : &*found;
-}
-
-bool counts_divisors(std::string_view path) {
-  return std::ranges::find(kDividing, path) != kDividing.end();
 }
 
 std::vector<int> parse_gpu_counts(std::string_view text) {

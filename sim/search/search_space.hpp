@@ -15,8 +15,8 @@
 //
 // The default space is in scenarios/search/space.yaml, with the reasons. A scenario's `search` replaces it
 // path by path, and command-line options replace that; `training: [{…}, {…}]` replaces all that varies below
-// `training`. Only schedules that the scenario's software runs are
-// tried (software_orders.hpp). For abstract stages fewer keys vary (stage_axes.hpp).
+// `training`. Only schedules that the scenario's software runs are tried (software_orders.hpp). For abstract
+// stages fewer keys vary (stage_axes.hpp).
 #pragma once
 
 #include <cstdint>
@@ -79,8 +79,5 @@ inline constexpr const char* kDefaultSpace = "scenarios/search/space.yaml";  // 
 [[nodiscard]] std::vector<int> parse_gpu_counts(std::string_view text);
 // "2 USD/h", "1.5EUR/h".
 [[nodiscard]] std::optional<GpuPrice> parse_gpu_price(std::string_view text);
-
-// Paths over which "every number that divides" is defined.
-[[nodiscard]] bool counts_divisors(std::string_view path);
 
 }  // namespace stagecraft

@@ -9,10 +9,6 @@
 namespace stagecraft {
 namespace {
 
-bool is_in(const std::string& name, const std::vector<std::string>& names) {
-  return std::ranges::find(names, name) != names.end();
-}
-
 std::vector<std::string> without_chunks(const SearchAxis& orders) {
   std::vector<std::string> names;
   for (const YamlNode& value : orders.values) {
@@ -26,13 +22,12 @@ std::vector<std::string> without_chunks(const SearchAxis& orders) {
 
 RunOrders run_orders(const Scenario& scenario, const SearchSpace& space) {
   const SearchAxis* orders = space.find("schedule");
-  const auto& listed = scenario.options.rules.schedules;
-  if (orders == nullptr || !orders->usual || !listed) return {};
+  const SoftwareRules& software = scenario.options.rules;
   const std::string& order = scenario.schedule.name;
-  if (is_in(order, *listed)) return {};
+  if (orders == nullptr || !orders->usual || software.may_run(order)) return {};
   const std::vector<std::string> plain = without_chunks(*orders);
   const bool another_runs =
-      std::ranges::any_of(plain, [&](const std::string& name) { return is_in(name, *listed); });
+      std::ranges::any_of(plain, [&](const std::string& name) { return software.may_run(name); });
   return {.stages = false, .one_stage = !another_runs && !plain.empty() && order == plain.front()};
 }
 

@@ -33,10 +33,10 @@ struct RowDocument {
 
 struct RowColumn {
   enum class Kind {
-    kPath,
-    kVaried,
-    kReason
-  };                 // a path of the row; a varied value; code and message of reasons[0]
+    kPath,    // of the row
+    kVaried,  // value of a varied path
+    kReason   // code and message of reasons[0]
+  };
   std::string name;  // the path
   Kind kind = Kind::kPath;
 };

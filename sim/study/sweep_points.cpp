@@ -61,7 +61,7 @@ class Binder {
   std::vector<Binding> bind(const Constraint& constraint) {
     std::vector<Binding> bindings;
     for (const std::string& name : constraint.names())
-      bindings.push_back(name == "gpus" ? bind_gpus(constraint) : bind(name, constraint));
+      bindings.push_back(name == kGpusFact ? bind_gpus(constraint) : bind(name, constraint));
     return bindings;
   }
 

@@ -13,6 +13,7 @@
 #include "sim/lower/task_names.hpp"
 #include "sim/view/chakra.hpp"
 #include "sim/view/chakra_fields.hpp"
+#include "sim/view/idle.hpp"
 #include "sim/view/wire.hpp"
 
 namespace stagecraft {
@@ -47,8 +48,8 @@ class MessageSizes {
 
   // What leads from one pass to another without a task; `nth` of several edges between the two, from 0.
   [[nodiscard]] Bytes of_edge(TaskId from, TaskId to, std::size_t nth) const {
-    for (const std::optional<TaskId> a : {std::optional(from), beside(from, false)})
-      for (const std::optional<TaskId> b : {std::optional(to), beside(to, true)})
+    for (const std::optional<TaskId> a : {std::optional(from), before(from)})
+      for (const std::optional<TaskId> b : {std::optional(to), after(to)})
         if (const auto size = a && b ? between(*a, *b) : std::nullopt; size && nth-- == 0) return *size;
     return Bytes(1);
   }
@@ -73,9 +74,9 @@ class MessageSizes {
     TaskId at = predecessors_[message.index()].front();
     while (is_message(program_, at)) at = predecessors_[at.index()].front();
     while (!goes(at, forward) || program_.micro_batch[at] != program_.micro_batch[message]) {
-      const std::optional<TaskId> before = beside(at, false);
-      SC_CHECK(before.has_value(), "a message follows its pass");
-      at = *before;
+      const std::optional<TaskId> earlier = before(at);
+      SC_CHECK(earlier.has_value(), "a message follows its pass");
+      at = *earlier;
     }
     return over(forward ? stage_of(at) : stage_of(at) - 1);
   }
@@ -88,13 +89,15 @@ class MessageSizes {
     return std::nullopt;
   }
 
-  // The task before it, or after it, on its stream.
-  [[nodiscard]] std::optional<TaskId> beside(TaskId task, bool after) const {
-    const ResourceId resource = program_.resource_of(task);
-    const std::uint32_t edge =
-        after ? program_.resource_begin[resource.index() + 1] - 1 : program_.resource_begin[resource.index()];
-    if (task.value() == edge) return std::nullopt;
-    return TaskId(after ? task.value() + 1 : task.value() - 1);
+  // The task before it on its stream, and the one after it.
+  [[nodiscard]] std::optional<TaskId> before(TaskId task) const {
+    const bool first = task.value() == program_.resource_begin[program_.resource_of(task).index()];
+    return first ? std::nullopt : std::optional(TaskId(task.value() - 1));
+  }
+  [[nodiscard]] std::optional<TaskId> after(TaskId task) const {
+    const std::uint32_t next = task.value() + 1;
+    const bool last = next == program_.resource_begin[program_.resource_of(task).index() + 1];
+    return last ? std::nullopt : std::optional(TaskId(next));
   }
 
   const Program& program_;
@@ -108,12 +111,10 @@ class ChakraWriter {
       : program_(exported.program),
         timeline_(exported.timeline),
         sizes_(exported.program, exported.messages, predecessors_) {
-    std::int32_t ranks = 0;
     rank_of_.resize(program_.task_count());
     predecessors_.resize(program_.task_count());
     for (std::uint32_t r = 0; r < program_.resources.size(); ++r) {
       const Resource& resource = program_.resources[ResourceId(r)];
-      ranks = std::max(ranks, resource.rank + 1);
       for (std::uint32_t t = program_.resource_begin[r]; t < program_.resource_begin[r + 1]; ++t) {
         rank_of_[t] = resource.rank;
         const bool follows = resource.kind == ResourceKind::kStream && t > program_.resource_begin[r];
@@ -123,7 +124,7 @@ class ChakraWriter {
     for (std::uint32_t t = 0; t < program_.task_count(); ++t)
       for (const TaskId next : program_.successors_of(TaskId(t)))
         predecessors_[next.index()].push_back(TaskId(t));
-    files_.resize(static_cast<std::size_t>(ranks));
+    files_.resize(static_cast<std::size_t>(program_.rank_count()));
   }
 
   std::vector<std::string> write() && {
@@ -310,8 +311,9 @@ std::optional<ChakraRefusal> no_chakra_because(const Program& program, const Tim
     return ChakraRefusal{
         .why = "its collectives slow the passes that they run beside (overlap), and a trace has fixed times",
         .hint = kOneReplica};
+  const std::vector<bool> compute = compute_resources(program);
   for (std::uint32_t r = 0; r < program.resources.size(); ++r) {
-    const bool computes = program.resources[ResourceId(r)].name == "compute";
+    const bool computes = compute[r];
     for (std::uint32_t t = program.resource_begin[r]; t < program.resource_begin[r + 1]; ++t) {
       const bool message = is_message(program, TaskId(t));
       if (computes && message)

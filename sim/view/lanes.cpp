@@ -19,8 +19,7 @@ Tasks begun_on(std::size_t resource, const Program& program, const Timeline& tim
   tasks.reserve(end - begin);
   for (std::uint32_t t = begin; t < end; ++t) {
     const TaskId task(t);
-    const bool begun = !timeline.stall || !std::ranges::binary_search(timeline.stall->waiting, task);
-    if (begun) tasks.push_back(task);
+    if (!timeline.never_begins(task)) tasks.push_back(task);
   }
   return tasks;
 }
@@ -80,8 +79,7 @@ std::vector<Lane> lanes_of(const Program& program, const Timeline& timeline) {
 }
 
 std::vector<std::string> rank_names(const Program& program, int pipeline) {
-  std::int32_t count = 0;
-  for (const Resource& resource : program.resources) count = std::max(count, resource.rank + 1);
+  const std::int32_t count = program.rank_count();
   std::vector<std::string> names;
   for (std::int32_t rank = 0; rank < count; ++rank)
     names.push_back(count > pipeline && pipeline > 0

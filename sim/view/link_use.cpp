@@ -7,12 +7,6 @@
 namespace stagecraft {
 namespace {
 
-bool never_ends(const Timeline& timeline, TaskId task) {
-  if (!timeline.stall) return false;
-  return std::ranges::binary_search(timeline.stall->stuck, task) ||
-         std::ranges::binary_search(timeline.stall->waiting, task);
-}
-
 // `amount` spread evenly over [begin, end), in units of parts.
 void fill_bins(std::vector<double>& bins, double begin, double end, double amount) {
   const auto last = static_cast<double>(bins.size() - 1);
@@ -41,7 +35,7 @@ std::vector<std::vector<double>> link_use(const Program& program, const Timeline
   std::vector<std::size_t> place(program.links.size(), kNotAsked);
   for (std::size_t i = 0; i < links.size(); ++i) place[links[i].index()] = i;
   for (const Flow& flow : program.flows) {
-    if (never_ends(timeline, flow.task)) continue;
+    if (timeline.is_stuck(flow.task) || timeline.never_begins(flow.task)) continue;
     const Duration latency = program.duration[flow.task] - flow.transfer;
     const double begin = to_seconds(timeline.start[flow.task] + latency) / part;
     const double end = to_seconds(timeline.end[flow.task]) / part;

@@ -17,13 +17,11 @@ struct Change {
 }  // namespace
 
 std::vector<std::vector<MemoryStep>> memory_steps(const Program& program, const Timeline& timeline) {
-  std::size_t ranks = 0;
-  for (const Resource& resource : program.resources)
-    ranks = std::max(ranks, static_cast<std::size_t>(resource.rank) + 1);
+  const auto ranks = static_cast<std::size_t>(program.rank_count());
   std::vector<std::vector<Change>> changes(ranks);
   for (std::size_t i = 0; i < program.memory.size(); ++i) {
     const MemoryDelta& delta = program.memory[i];
-    if (timeline.stall && std::ranges::binary_search(timeline.stall->waiting, delta.task)) continue;
+    if (timeline.never_begins(delta.task)) continue;
     const Resource& resource = program.resources[program.resource_of(delta.task)];
     std::vector<Change>& of_rank = changes[static_cast<std::size_t>(resource.rank)];
     if (delta.at_start != Bytes(0)) of_rank.push_back({timeline.start[delta.task], true, i, delta.at_start});

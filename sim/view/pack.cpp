@@ -41,8 +41,7 @@ class Packer {
   }
 
   PackedTimeline pack(std::size_t room) && {
-    for (const Resource& resource : program_.resources)
-      packed_.ranks = std::max(packed_.ranks, resource.rank + 1);
+    packed_.ranks = program_.rank_count();
     if (!timeline_.stall) note_path();
     const Waits waits(program_, timeline_);
     for (const Lane& lane : lanes_of(program_, timeline_)) {

@@ -51,8 +51,7 @@ void write_label(JsonWriter& json, const PackedLabel& packed, const Viewed& view
     const std::string shape = shape_text(label, viewed.scenario, viewed.plan());
     if (!holds.empty()) json.field("holds", holds);
     if (!shape.empty()) json.field("shape", shape);
-    const ByProvenance known =
-        provenance_of(label, viewed.simulation.prices, viewed.simulation.prepared.plan);
+    const ByProvenance known = provenance_of(label, viewed.simulation.prices, viewed.plan());
     json.key("provenance").begin_array();
     for (std::size_t i = 0; i < known.size(); ++i)
       if (known[i] > 0) json.begin_array().value(kProvenanceNames[i]).value(known[i]).end_array();

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <random>
 #include <string>
 #include <string_view>
@@ -87,6 +88,11 @@ TEST(JsonWriter, AnyTextMakesAValidDocument) {
     for (char& c : text) c = static_cast<char>(random());
     EXPECT_TRUE(nlohmann::json::accept(written(text))) << i;
   }
+}
+
+TEST(JsonWriter, NothingIsNull) {
+  EXPECT_EQ(written(std::optional<double>()), "null");
+  EXPECT_EQ(written(std::optional<double>(0.5)), "0.5");
 }
 
 TEST(JsonWriter, IntegersAreExact) {

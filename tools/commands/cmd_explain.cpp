@@ -108,9 +108,7 @@ void write_sensitivities(JsonWriter& json, const std::vector<Sensitivity>& resul
     json.begin_object().field("input", result.input);
     json.field("change", result.change).key("value");
     result.value ? write(json, *result.value) : static_cast<void>(json.null());
-    json.key("difference");
-    result.difference ? json.value(*result.difference) : json.null();
-    json.key("problem");
+    json.field("difference", result.difference).key("problem");
     result.problem.empty() ? json.null() : json.value(result.problem);
     json.end_object();
   }

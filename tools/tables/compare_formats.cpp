@@ -154,11 +154,7 @@ std::string render_json(const Comparison& comparison, std::size_t variant) {
   json.key("vary").begin_object();
   for (std::size_t i = 0; i < comparison.paths.size(); ++i)
     write_json_of_yaml(json.key(comparison.paths[i]), comparison.variants.at(variant).values.at(i));
-  json.end_object().key("relative_time");
-  if (const std::optional<double> relative = comparison.relative_time(variant))
-    json.value(*relative);
-  else
-    json.null();
+  json.end_object().field("relative_time", comparison.relative_time(variant));
   json.field("relative_per", compared_name(comparison));
   if (first && outcome.report)
     write_moved(json, *first, *outcome.report);

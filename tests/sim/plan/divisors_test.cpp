@@ -9,6 +9,12 @@ namespace {
 
 using Numbers = std::vector<std::int64_t>;
 
+TEST(Divisors, AreAscending) {
+  EXPECT_EQ(divisors_of(1), (Numbers{1}));
+  EXPECT_EQ(divisors_of(36), (Numbers{1, 2, 3, 4, 6, 9, 12, 18, 36}));
+  EXPECT_EQ(divisors_of(641), (Numbers{1, 641}));
+}
+
 TEST(Divisors, NearestLegalLooksBelowAndAbove) {
   const auto divides_96 = [](std::int64_t n) { return 96 % n == 0; };
   EXPECT_EQ(nearest_legal(7, 96, divides_96), (Numbers{6, 8}));

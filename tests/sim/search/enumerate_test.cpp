@@ -33,12 +33,6 @@ const std::string kOnly3D =
     "search: {fix: [parallelism.context, parallelism.expert, training.micro_batch_size, training.recompute,\n"
     "               parallelism.zero_stage, parallelism.sequence_parallel], vary: {schedule: [1f1b]}}\n";
 
-TEST(Divisors, AreAscending) {
-  EXPECT_THAT(divisors_of(1), ElementsAre(1));
-  EXPECT_THAT(divisors_of(36), ElementsAre(1, 2, 3, 4, 6, 9, 12, 18, 36));
-  EXPECT_THAT(divisors_of(641), ElementsAre(1, 641));
-}
-
 // System: 8 GPUs. Expectations: tensor x pipeline x data = 8 has C(3 + 2, 2) = 10 solutions in powers of two.
 TEST(EnumeratePlans, TakesAllGpusInEveryWay) {
   const SmallSpace small = load(small_gpt(kOnly3D));
