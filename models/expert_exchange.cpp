@@ -246,6 +246,10 @@ std::int64_t received_pairs(const TransformerSpec& model, const Shard& shard) {
   return scaled(shard.local_tokens() * experts.top_k * shard.expert_tensor, busiest_share(experts, shard));
 }
 
+bool keeps_exchanged(const Shard& shard) {
+  return shard.expert_dispatcher == ExpertDispatcher::kAllToAll && shard.expert > 1;
+}
+
 std::int64_t gathered_tokens(const Shard& shard) {
   return gathered(shard).by_all;
 }

@@ -40,6 +40,9 @@ inline constexpr std::int64_t kRoutingWeightBytes = 4;  // fp32
 // Bytes of one token as a rank keeps it for the GEMMs of its experts.
 [[nodiscard]] std::int64_t expert_input_row_bytes(const TransformerSpec& model, const Shard& shard);
 
+// Are exchanged tokens kept by recompute by operator? Those of PyTorch's own all-to-all are.
+[[nodiscard]] bool keeps_exchanged(const Shard& shard);
+
 // Tokens of all ranks that share the experts, as the all-gather dispatcher brings them to each.
 [[nodiscard]] std::int64_t gathered_tokens(const Shard& shard);
 

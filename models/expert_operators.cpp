@@ -87,6 +87,12 @@ void add_shared_experts_input_gradient(Ops& ops, const TransformerSpec& model, c
   mark(ops, static_cast<std::size_t>(half - ops.begin()), SharedHalf::kUp);
 }
 
+void add_router_forward(Ops& ops, const TransformerSpec& model, const Shard& shard) {
+  add_forward(ops, router(model, shard), shard);
+  ops.push_back(router_choice(kRouterTraffic.of(shard).forward, model, shard));
+  ops.back().host_launches = shard.fused_kernels ? kFusedRouterLaunches : kRouterLaunches;
+}
+
 // Marks the operators from `first` on as routed: their number of rows changes with routing unless it is
 // padded.
 void mark_routed(Ops& ops, std::size_t first, const TransformerSpec& model) {
@@ -104,9 +110,7 @@ void add_branch_sum(Ops& ops, const TransformerSpec& model, const Shard& shard) 
 
 void add_experts_forward(Ops& ops, const TransformerSpec& model, const Shard& shard) {
   const Experts e = experts_of(model, shard);
-  add_forward(ops, router(model, shard), shard);
-  ops.push_back(router_choice(kRouterTraffic.of(shard).forward, model, shard));
-  ops.back().host_launches = shard.fused_kernels ? kFusedRouterLaunches : kRouterLaunches;
+  add_router_forward(ops, model, shard);
   add_shared_experts_forward(ops, model, shard);
   const std::size_t first_routed = ops.size();
   add_dispatch(ops, model, shard);
@@ -157,6 +161,17 @@ void add_expert_activation_forward(Ops& ops, const TransformerSpec& model, const
   activation.bytes += Bytes(kRoutingWeightBytes * e.routing.rows());
   ops.push_back(activation);
   mark_routed(ops, ops.size() - 1, model);
+}
+
+void add_experts_by_operator_again(Ops& ops, const TransformerSpec& model, const Shard& shard) {
+  add_router_forward(ops, model, shard);
+  if (model.experts->shared_width() > 0)
+    add_first_product_forward(ops, shared_feed_forward(model, shard), model, shard);
+  const std::size_t first_routed = ops.size();
+  if (!keeps_exchanged(shard)) add_dispatch(ops, model, shard);
+  add_forward(ops, experts_of(model, shard).up, shard);
+  add_expert_activation_forward(ops, model, shard);
+  mark_routed(ops, first_routed, model);
 }
 
 void add_shared_experts_forward(Ops& ops, const TransformerSpec& model, const Shard& shard) {

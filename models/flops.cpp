@@ -19,7 +19,8 @@ struct ForwardFlops {
   double routed = 0;        // router, gate of the shared experts, and the K experts of each token
   double projections = 0;   // output projections, of `attention`
   double down = 0;          // the last products of `mlp`
-  double every_second = 0;  // q and v GEMMs, and the first of the dense feed-forward block (its gate)
+  double every_second = 0;  // q and v GEMMs, the first of a dense or shared block (its gate), and of experts
+                            // router and up
   double heads = 0;         // heads of the model, and of each layer of multi-token prediction
 
   [[nodiscard]] double layers() const { return other + attention + latent_up + core + mlp + shared + routed; }
@@ -50,14 +51,15 @@ void add_layers(const TransformerSpec& model, LayerKind kind, double layers, dou
   sum.core += 2.0 * layers * sequence * sequence * static_cast<double>(core_columns(model));
   sum.projections += linear(matrices.projection.size());
   sum.mlp += linear(matrices.ffn());
-  const std::int64_t one = matrices.down.size();
-  sum.down += linear(one);
-  if (kind == LayerKind::kDense)
-    sum.every_second += linear(matrices.qkv.size() - model.hidden * model.kv_heads * model.head_size + one);
+  sum.down += linear(matrices.down.size());
+  sum.every_second += linear(matrices.qkv.size() - model.hidden * model.kv_heads * model.head_size +
+                             matrices.down.size() + matrices.router.size() + matrices.shared_down.size());
   sum.shared += linear(matrices.shared());
-  if (kind == LayerKind::kExperts)
+  if (kind == LayerKind::kExperts) {
     sum.routed += linear(matrices.router.size() + matrices.shared_gate.size()) +
                   visited(*model.experts) * linear(matrices.expert());
+    sum.every_second += visited(*model.experts) * linear(matrices.expert_up.size());
+  }
 }
 
 // FLOPs of the layers, without the heads.

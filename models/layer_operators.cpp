@@ -99,13 +99,16 @@ void add_experts_again(Ops& ops, const TransformerSpec& model, const Shard& shar
 
 // Recomputes the GEMMs whose outputs were not kept, and all other operators. The last GEMM's output is no
 // input within the layer, so it is not recomputed.
-Ops every_second_product_again(const TransformerSpec& model, const Shard& shard) {
+Ops every_second_product_again(const TransformerSpec& model, const Shard& shard, LayerKind kind) {
   Ops ops;
   add_norm_forward(ops, attention_norm(model, shard), model, shard);
   add_query_value_forward(ops, model, shard);
   add_residual_forward(ops, model, shard);
-  add_norm_forward(ops, ffn_norm(model, shard, LayerKind::kDense), model, shard);
-  add_first_product_forward(ops, dense_feed_forward(model, shard), model, shard);
+  add_norm_forward(ops, ffn_norm(model, shard, kind), model, shard);
+  if (kind == LayerKind::kExperts)
+    add_experts_by_operator_again(ops, model, shard);
+  else
+    add_first_product_forward(ops, dense_feed_forward(model, shard), model, shard);
   return ops;
 }
 
@@ -119,7 +122,8 @@ Ops whole_again(const TransformerSpec& model, const Shard& shard, LayerKind kind
 }
 
 Ops selected_again(const TransformerSpec& model, const Shard& shard, LayerKind kind) {
-  if (shard.recomputes(RecomputeModule::kEverySecondProduct)) return every_second_product_again(model, shard);
+  if (shard.recomputes(RecomputeModule::kEverySecondProduct))
+    return every_second_product_again(model, shard, kind);
   Ops ops;
   add_attention_again(ops, model, shard);
   if (shard.recomputes(RecomputeModule::kLayerNorm)) {

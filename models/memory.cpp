@@ -121,6 +121,24 @@ void keep_every_second_of_feed_forward(SavedTensors& tensors, const TransformerS
   if (shard.tensor > 1) keep(tensors, "reduced feed-forward", sizes.residual());
 }
 
+// Grouped products are no products by their operator's name, so all of the routed experts is repeated; what
+// PyTorch's all-to-all brought is kept, here and back at the sender.
+void keep_every_second_of_experts(SavedTensors& tensors, const TransformerSpec& model, const Shard& shard) {
+  const LayerSizes sizes(model, shard);
+  const std::int64_t shared = expert_widths(model, shard.weight_split()).shared;
+  if (shared > 0) {
+    if (model.activation == Activation::kSwiglu)
+      keep(tensors, "shared up product", sizes.columns(shared));
+    else
+      keep(tensors, "shared down product", sizes.gathered());
+    if (shard.tensor > 1) keep(tensors, "reduced shared experts", sizes.residual());
+  }
+  if (!keeps_exchanged(shard)) return;
+  const std::int64_t row = sizes.element() * model.hidden;
+  keep(tensors, "received tokens", row * received_pairs(model, shard));
+  keep(tensors, "returned tokens", row * routing(model, shard).sent);
+}
+
 void keep_core(SavedTensors& tensors, const LayerSizes& sizes, const Shard& shard) {
   keep(tensors, "core output", sizes.output());
   keep(tensors, "projection input", sizes.copy(sizes.output()));
@@ -195,6 +213,8 @@ void keep_routed_experts(SavedTensors& tensors, const TransformerSpec& model, co
 }
 
 void keep_experts(SavedTensors& tensors, const TransformerSpec& model, const Shard& shard) {
+  if (shard.recomputes(RecomputeModule::kEverySecondProduct))
+    return keep_every_second_of_experts(tensors, model, shard);
   const LayerSizes sizes(model, shard);
   keep(tensors, "norm 2 input", norm_input(sizes, shard));
   if (!shard.recomputes(RecomputeModule::kLayerNorm)) keep(tensors, "router input", sizes.residual());

@@ -91,9 +91,7 @@ double sigma_by_provenance(const HardwareProfile& profile, const Report& report)
 
 double sigma_of(const HardwareProfile& profile, const Scenario& scenario, const Report& report) {
   if (!profile.residuals) return sigma_by_provenance(profile, report);
-  const FamilyShares shares = family_shares(report.breakdown);
-  return names_software(scenario) ? profile.residuals->sigma(shares)
-                                  : profile.residuals->sigma_unnamed(shares);
+  return profile.residuals->sigma(family_shares(report.breakdown), what_ran(scenario));
 }
 
 std::array<Duration, 2> interval(const Scenario& scenario, const Report& report) {

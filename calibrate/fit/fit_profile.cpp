@@ -222,7 +222,7 @@ void assume_residuals_of(const std::string& base, HardwareProfile& profile) {
   for (Sourced<double>& family : profile.residuals->families) assume(family);
   assume(profile.residuals->run);
   assume(profile.residuals->correlation);
-  assume(profile.residuals->unnamed);
+  for (Sourced<double>& unnamed : profile.residuals->unnamed) assume(unnamed);
 }
 
 }  // namespace

@@ -204,7 +204,9 @@ std::string residual_section(const ResidualModel& residuals) {
   for (std::size_t i = 0; i < kOpFamilyCount; ++i)
     out += "  " + constant(kOpFamilyNames[i], residuals.families[i]);
   out += "  " + constant("run", residuals.run) + "  " + constant("correlation", residuals.correlation);
-  return out + "  " + constant("unnamed", residuals.unnamed);
+  for (std::size_t i = 0; i < kUnnamedNames.size(); ++i)
+    out += "  " + constant(kUnnamedNames[i], residuals.unnamed[i]);
+  return out;
 }
 
 std::string write_profile(const HardwareProfile& profile, const ProfileRemarks& remarks) {

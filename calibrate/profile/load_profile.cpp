@@ -445,7 +445,9 @@ std::optional<ResidualModel> read_residuals(YamlMap& root) {
     model.families[i] = read_number(section.map, kOpFamilyNames[i], kSpread);
   model.run = read_number(section.map, "run", kSpread);
   model.correlation = read_number(section.map, "correlation", kShare);
-  if (section.map.has("unnamed")) model.unnamed = read_number(section.map, "unnamed", kSpread);
+  for (std::size_t i = 0; i < kUnnamedNames.size(); ++i)
+    if (section.map.has(kUnnamedNames[i]))
+      model.unnamed[i] = read_number(section.map, kUnnamedNames[i], kSpread);
   section.map.finish();
   return model;
 }

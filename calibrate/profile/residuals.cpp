@@ -4,7 +4,7 @@
 
 namespace stagecraft {
 
-double ResidualModel::sigma(const FamilyShares& shares) const {
+double ResidualModel::sigma(const FamilyShares& shares, WhatRan ran) const {
   double squares = 0, sum = 0;
   for (std::size_t i = 0; i < kOpFamilyCount; ++i) {
     const double spread = families[i].value * shares[i];
@@ -12,11 +12,8 @@ double ResidualModel::sigma(const FamilyShares& shares) const {
     sum += spread;
   }
   const double together = correlation.value;
-  return std::sqrt((1 - together) * squares + together * sum * sum + run.value * run.value);
-}
-
-double ResidualModel::sigma_unnamed(const FamilyShares& shares) const {
-  return std::hypot(sigma(shares), unnamed.value);
+  const double more = ran == WhatRan::kNamed ? 0 : unnamed[static_cast<std::size_t>(ran) - 1].value;
+  return std::sqrt((1 - together) * squares + together * sum * sum + run.value * run.value + more * more);
 }
 
 std::array<Duration, 2> interval_90(Duration predicted, double sigma) {

@@ -3,10 +3,11 @@
 // Each family of operations is wrong by a share of its own time; these errors go the same way to a degree,
 // because a slow clock, an old library or a loaded network touches more than one of them. What is left is a
 // share of the whole iteration that no time explains: repeats, releases, sites. A job that does not name its
-// software runs what the profile takes for usual, and may have run another.
+// software runs what the profile takes for usual, and may have run another: above all where weights or gradients
+// are sharded, which many trainers do, each with kernels of its own.
 //
 //   variance  of ln(measured / predicted), x_f the family's share of the time:
-//             (1 - c) * sum (s_f x_f)^2 + c * (sum s_f x_f)^2 + run^2, and unnamed^2 without a software
+//             (1 - c) * sum (s_f x_f)^2 + c * (sum s_f x_f)^2 + run^2, and u^2 where no software is named
 //   interval  90 %: the prediction times exp(+-1.645 sigma), a log-normal error without a bias.
 //   source    the constants are fitted by `stagecraft calibrate residuals` on the rows of
 //             calibrate/validation (sim/accuracy/residual_fit.hpp).
@@ -38,14 +39,21 @@ inline constexpr std::size_t kOpFamilyCount = kOpFamilyNames.size();
 // The share of each family in an iteration's time; they add up to 1.
 using FamilyShares = std::array<double, kOpFamilyCount>;
 
+// What is known of the software that ran.
+enum class WhatRan : std::uint8_t {
+  kNamed,
+  kUnnamed,         // under ZeRO 0 and 1
+  kUnnamedSharded,  // under ZeRO 2 and 3
+};
+inline constexpr std::array<std::string_view, 2> kUnnamedNames = {"unnamed", "unnamed_sharded"};
+
 struct ResidualModel {
   std::array<Sourced<double>, kOpFamilyCount> families;  // s_f: one standard deviation of a family's time
   Sourced<double> run;                                   // one standard deviation of a whole iteration
   Sourced<double> correlation;                           // c, between any two families; 0 to 1
-  Sourced<double> unnamed;  // one standard deviation more of a whole iteration whose software is not named
+  std::array<Sourced<double>, kUnnamedNames.size()> unnamed;  // u, without and with sharding
 
-  [[nodiscard]] double sigma(const FamilyShares& shares) const;
-  [[nodiscard]] double sigma_unnamed(const FamilyShares& shares) const;
+  [[nodiscard]] double sigma(const FamilyShares& shares, WhatRan ran = WhatRan::kNamed) const;
 };
 
 // Two-sided 90 % of a normal distribution, in standard deviations.

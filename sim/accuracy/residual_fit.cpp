@@ -68,7 +68,8 @@ ResidualModel assumed_residuals() {
   model.run = assumed(0.02, "two equal runs differ by 0.05 % to 9 %, two releases by 4 to 7 %");
   model.correlation = assumed(
       0, "within a family errors go the same way, between families none is seen: 0 and 1 score alike");
-  model.unnamed = assumed(0.06, "mean error of published jobs with the names of what ran 5.5 %, without 7.3");
+  model.unnamed.fill(
+      assumed(0.06, "mean error of published jobs with the names of what ran 5.5 %, without 7.3"));
   return model;
 }
 
@@ -112,8 +113,11 @@ ResidualModel fit_residuals(std::span<const ResidualRow> all, const ResidualMode
   return best;
 }
 
-std::vector<ExpectedError> expected_errors(std::span<const ResidualRow> rows, const ResidualModel& model) {
-  return all_errors(without_tails(rows), model);
+std::vector<ExpectedError> expected_errors(std::span<const ResidualRow> rows, WhatRan ran,
+                                           const ResidualModel& model) {
+  std::vector<ResidualRow> known = without_tails(rows);
+  std::erase_if(known, [&](const ResidualRow& row) { return row.ran != ran; });
+  return all_errors(known, model);
 }
 
 double fit_unnamed(std::span<const ExpectedError> errors, double assumed) {

@@ -6,8 +6,8 @@
 //           tenth of the rows lies outside, and the intervals are as narrow as that allows.
 //   prior   the constants stay near those of `prior`, which count as much as kPriorRows rows: a profile with
 //           few rows has the residuals of its kin until it has rows of its own.
-//   unnamed the names of what ran are taken from all rows, whose errors then hold what other software adds; one
-//           value serves all profiles, because what ran is not known by the GPU.
+//   unnamed the names of what ran are taken from all rows, whose errors then hold what other software adds; its
+//           two values serve all profiles, because what ran is not known by the GPU.
 //   few     compute, tensor, pipeline, data and run are fitted; what no row exercises keeps its prior.
 //   tail    of a row whose tail takes more than kMostTail the error is mostly the tail's, which is not fitted:
 //           small jobs that wait for their hosts say nothing of how well passes and traffic are known.
@@ -24,6 +24,7 @@ struct ResidualRow {
   FamilyShares shares{};
   double log_error = 0;  // ln(measured / predicted)
   int source = 0;        // rows of one source are left out together
+  WhatRan ran = WhatRan::kNamed;
 };
 
 inline constexpr double kPriorRows = 10;
@@ -39,9 +40,9 @@ inline constexpr double kMostTail = 0.2;
 struct ExpectedError {
   double log_error = 0, sigma = 0;
 };
-// The errors of rows without names, and what would be expected of them if they had any. Rows that are mostly tail
-// are left aside.
-[[nodiscard]] std::vector<ExpectedError> expected_errors(std::span<const ResidualRow> rows,
+// The errors of the rows of which this is known, as a model that knew what ran would expect them. Rows that are
+// mostly tail are left aside.
+[[nodiscard]] std::vector<ExpectedError> expected_errors(std::span<const ResidualRow> rows, WhatRan ran,
                                                          const ResidualModel& model);
 // The standard deviation more with which they score best; that of `assumed` for no errors.
 [[nodiscard]] double fit_unnamed(std::span<const ExpectedError> errors, double assumed);

@@ -196,7 +196,6 @@ void check_context(const TransformerSpec& model, const PlanRequest& request, con
 
 std::vector<std::string_view> without_second_products(const TransformerSpec& model, Attention attention) {
   std::vector<std::string_view> with;
-  if (model.experts) with.emplace_back("layers with experts");
   if (model.latent_attention) with.emplace_back("latent attention");
   if (attention != Attention::kFlash) with.emplace_back("unfused attention, whose core is two products more");
   return with;

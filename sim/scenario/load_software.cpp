@@ -24,6 +24,7 @@ struct SoftwarePreset {
   bool fused_kernels = true, gradient_accumulation_fusion = true;
   std::vector<std::string> attention_kernels;  // best first
   RecomputeModules selective = kCoreAttentionOnly;
+  bool eager_fp32_logits = false;  // its loss casts the logits to fp32 where kernels are not fused
   Fp8Recipe fp8_recipe = Fp8Recipe::kDelayed;
   SoftwareRules rules;
 };
@@ -87,6 +88,7 @@ SoftwarePreset read_preset(const YamlNode& root, Diagnostics& diagnostics) {
   preset.gradient_accumulation_fusion = map.boolean("gradient_accumulation_fusion", true);
   preset.attention_kernels = map.texts("attention_kernels");
   if (map.has("selective")) preset.selective = load_recompute_modules(map, "selective");
+  preset.eager_fp32_logits = map.boolean("eager_fp32_logits", false);
   preset.fp8_recipe = map.choose("fp8_recipe", kFp8RecipeNames, Fp8Recipe::kDelayed);
   preset.rules = read_rules(map);
   (void)map.text("source");
@@ -175,13 +177,21 @@ void choose_graphs(YamlMap& options, Scenario& scenario) {
        .hint = "say what the host launches as one"});
 }
 
+// The modules that leave about as much of latent attention's layers as every second product.
+RecomputeModules near_every_second_product(const TransformerSpec& model) {
+  RecomputeModules near{RecomputeModule::kLayerNorm, RecomputeModule::kLatentUp};
+  if (model.layers_of(LayerKind::kDense) > 0) near = near | RecomputeModules{RecomputeModule::kMlp};
+  if (model.experts) near = near | RecomputeModules{RecomputeModule::kMoe};
+  return near;
+}
+
 // What the word selective names in a model: every second product is not modelled for all layers.
 RecomputeModules selective_in(const Scenario& scenario, RecomputeModules usual) {
   const auto* model = std::get_if<TransformerSpec>(&scenario.model);
   if (model == nullptr || !usual.has(RecomputeModule::kEverySecondProduct)) return usual;
-  return plan_checks::without_second_products(*model, scenario.training.attention).empty()
-             ? usual
-             : kCoreAttentionOnly;
+  const Attention attention = scenario.training.attention;
+  if (plan_checks::without_second_products(*model, attention).empty()) return usual;
+  return attention == Attention::kFlash ? near_every_second_product(*model) : kCoreAttentionOnly;
 }
 
 }  // namespace
@@ -200,6 +210,8 @@ void apply_software(YamlMap& options, const PresetPlaces& places, Scenario& scen
   if (!options.has("fused_kernels")) spec.fused_kernels = preset.fused_kernels;
   if (!options.has("gradient_accumulation_fusion"))
     spec.gradient_accumulation_fusion = preset.gradient_accumulation_fusion;
+  if (!scenario.origins.contains("options.memory.fp32_logits"))
+    spec.memory.fp32_logits = preset.eager_fp32_logits && !spec.fused_kernels;
   if (!options.has("fp8_recipe")) spec.fp8_recipe = preset.fp8_recipe;
   spec.rules = preset.rules;
   spec.selective = selective_in(scenario, preset.selective);

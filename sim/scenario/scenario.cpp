@@ -63,6 +63,11 @@ bool names_software(const Scenario& scenario) {
   return scenario.origins.contains("options.software");
 }
 
+WhatRan what_ran(const Scenario& scenario) {
+  if (names_software(scenario)) return WhatRan::kNamed;
+  return zero_stage_in_effect(scenario) >= 2 ? WhatRan::kUnnamedSharded : WhatRan::kUnnamed;
+}
+
 std::int64_t samples_at_once(const Scenario& scenario) {
   return replicas_of(scenario) / scenario.parallelism.context * scenario.training.micro_batch_size;
 }

@@ -118,6 +118,7 @@ struct OtherJob {
 
 // Is the software the scenario's, not its profile's default?
 [[nodiscard]] bool names_software(const Scenario& scenario);
+[[nodiscard]] WhatRan what_ran(const Scenario& scenario);
 
 // Samples processed when every replica runs one micro-batch.
 [[nodiscard]] std::int64_t samples_at_once(const Scenario& scenario);

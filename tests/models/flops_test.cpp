@@ -182,6 +182,12 @@ TEST(HardwareFlops, OfRecomputeByOperatorRepeatTheFirstOfEachTwoProducts) {
   EXPECT_EQ(again, Flops(2.0 * 32 * 8192 * 4096 * (4096 + 1024 + 14336)));
 }
 
+// Mixtral's router of 8 rows and the gates and ups of its two experts beside q and v.
+TEST(HardwareFlops, OfRecomputeByOperatorRepeatExpertsUpToTheirActivation) {
+  EXPECT_EQ(repeated(zoo::mixtral_8x7b(), RecomputeModule::kEverySecondProduct),
+            2.0 * 32 * 4096 * 4096 * (4096 + 1024 + 8 + 2 * 2 * 14336));
+}
+
 TEST(HardwareFlops, AddUpOverModules) {
   using enum RecomputeModule;
   const TransformerSpec model = zoo::deepseek_v3();

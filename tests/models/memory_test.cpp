@@ -431,6 +431,20 @@ TEST(LayerTensors, OfRecomputeByOperatorKeepsEverySecondProduct) {
             Bytes(8192LL * 2 * (2048 + 512 + 2048 + 4096 + 2048 + 7168 + 2048) + 16 * 4 * 8192));
 }
 
+// Mixtral 8x7B, T = 8192: of attention as above, of its experts nothing; over 8 expert ranks the two copies of each
+// token as they arrived and as they came back. DeepSeek's exchange is no operator of PyTorch.
+TEST(LayerTensors, OfRecomputeByOperatorKeepsOfExpertsWhatAnAllToAllBrought) {
+  Shard shard{.sequence = 8192, .recompute = Recompute::kSelective};
+  shard.modules = RecomputeModules{RecomputeModule::kEverySecondProduct};
+  const Bytes attention = Bytes(8192LL * 2 * (4096 + 1024 + 4096 + 4096) + 32 * 4 * 8192);
+  const auto of_experts = [&] { return kept(zoo::mixtral_8x7b(), shard, LayerKind::kExperts); };
+  EXPECT_EQ(of_experts(), attention);
+  shard.expert = 8;
+  EXPECT_EQ(of_experts(), attention + Bytes(2 * 2 * 2 * 8192LL * 4096));
+  shard.expert_dispatcher = ExpertDispatcher::kNodeAware;
+  EXPECT_EQ(of_experts(), attention);
+}
+
 // Transformer Engine: QKV's, up's and down's inputs are one byte, the projection's one more beside the core's
 // output. torchao keeps what it is given.
 TEST(LayerTensors, InFp8KeepsInputsOfProductsInOneByte) {

@@ -607,6 +607,20 @@ TEST(Recomputation, ByOperatorRepeatsQueriesValuesAndTheGate) {
   for (const Op& op : layer.recompute) EXPECT_NE(op.kind, OpKind::kFlashForward);
 }
 
+// Of experts all is repeated up to the activation, but for the exchange whose tokens were kept.
+TEST(Recomputation, ByOperatorRepeatsExpertsUpToTheirActivation) {
+  Shard shard{.sequence = 8192, .recompute = Recompute::kSelective};
+  shard.modules = RecomputeModules{RecomputeModule::kEverySecondProduct};
+  const auto again = [&] {
+    return layer_operators(zoo::mixtral_8x7b(), shard, LayerKind::kExperts).recompute;
+  };
+  EXPECT_EQ(total_flops(again()), Flops(2.0 * 8192 * 4096 * (4096 + 1024 + 8 + 2 * 2 * 14336)));
+  shard.expert = 8;
+  EXPECT_EQ(payload(again()), Bytes());
+  shard.expert_dispatcher = ExpertDispatcher::kNodeAware;
+  EXPECT_GT(payload(again()), Bytes());
+}
+
 TEST(Recomputation, OfTheLayerRepeatsItsForwardWithItsCollectives) {
   Shard shard = with_sequence_parallelism(gpt3_shard());
   shard.recompute = Recompute::kFull;

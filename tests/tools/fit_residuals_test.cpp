@@ -28,7 +28,8 @@ TEST(ResidualsJson, HasTheSharesOfAProfileWithTheirProvenance) {
   EXPECT_THAT(json, HasSubstr("{\"schema\":\"stagecraft.residuals/1\",\"profile\":\"mine\",\"rows\":3,"));
   EXPECT_THAT(json, HasSubstr("\"now\":{\"coverage_90\":0.75,\"median_width\":0.25}"));
   EXPECT_THAT(json, HasSubstr("\"left_out\":{\"coverage_90\":0.5,\"median_width\":0.125}"));
-  EXPECT_THAT(json, HasSubstr("\"unnamed\":{\"value\":"));
+  for (const std::string_view unnamed : kUnnamedNames)
+    EXPECT_THAT(json, HasSubstr("\"" + std::string(unnamed) + "\":{\"value\":"));
   EXPECT_THAT(json, HasSubstr("\"run\":{\"value\":0.0625,\"provenance\":\"analytic\"}"));
   for (const std::string_view family : kOpFamilyNames)
     EXPECT_THAT(json, HasSubstr("\"" + std::string(family) + "\":{\"value\":"));

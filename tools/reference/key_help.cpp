@@ -223,7 +223,8 @@ constexpr KeyHelp kScenarioHelp[] = {
         "of selective recompute: Megatron-LM's `core_attn`, `layernorm`, `mlp`, `moe`, `moe_act`, "
         "`shared_experts`, `mla_up_proj`; `self_attn`, all of attention, which with `mlp` is a checkpoint "
         "around each block; torchtitan's `every_second_product`",
-        "the software's: `every_second_product` of fsdp2 (of plain layers), else `core_attn`",
+        "the software's: `every_second_product` of fsdp2 (with latent attention the modules nearest to it), "
+        "else `core_attn`",
         R"({"anyOf":[{"type":"string"},{"type":"array","minItems":1,"items":{"type":"string"}}]})"},
     KeyHelp{"training.recompute.method",
             "of full recompute: layers in groups of `layers`, or the first `layers` of a stage"},
@@ -312,7 +313,8 @@ constexpr KeyHelp kScenarioHelp[] = {
             "the loss is Megatron-Core's compiled one (`--cross-entropy-loss-fusion`, `native`), which "
             "copies its "
             "softmax"},
-    KeyHelp{"options.memory.fp32_logits", "the loss is PyTorch's own over fp32 logits"},
+    KeyHelp{"options.memory.fp32_logits", "the loss is PyTorch's own over fp32 logits",
+            "`false`; `true` of deepspeed, and of fsdp2 without `fused_kernels`"},
     KeyHelp{"options.memory.keep_outputs",
             "a stage keeps what it sent: until its backward (DeepSpeed's pipeline); of fsdp2 until the step "
             "ends, when the last stage joins its logits (PyTorch's pipeline until mid 2025)"},

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cmath>
 #include <map>
 #include <string_view>
@@ -27,7 +28,6 @@ ResidualModel told(ResidualModel model, const ResidualModel& prior, const std::s
   };
   for (std::size_t i = 0; i < kOpFamilyCount; ++i) tell(model.families[i], prior.families[i]);
   tell(model.run, prior.run);
-  tell(model.unnamed, prior.unnamed);
   return model;
 }
 
@@ -45,20 +45,27 @@ ResidualModel widened(ResidualModel model, double factor, const std::string& of)
 // Residuals that a set's rows are judged by, by profile.
 using KnownResiduals = std::map<std::string, ResidualModel>;
 
-std::vector<ExpectedError> errors_of(const std::vector<SetScore>& unnamed, const KnownResiduals& known) {
+std::vector<ExpectedError> errors_of(const std::vector<SetScore>& unnamed, WhatRan ran,
+                                     const KnownResiduals& known) {
   std::vector<ExpectedError> errors;
   for (const SetScore& score : unnamed) {
     const auto model = known.find(score.profile);
     if (model == known.end()) continue;
-    const std::vector<ExpectedError> of_set = expected_errors(residual_rows(score, 0), model->second);
+    const std::vector<ExpectedError> of_set = expected_errors(residual_rows(score, 0), ran, model->second);
     errors.insert(errors.end(), of_set.begin(), of_set.end());
   }
   return errors;
 }
 
-UnnamedSpread spread_of(std::vector<ExpectedError> errors, double unnamed) {
-  UnnamedSpread spread{.rows = errors.size(), .named = coverage(errors), .unnamed = {}};
-  for (ExpectedError& error : errors) error.sigma = std::hypot(error.sigma, unnamed);
+UnnamedSpread fit_spread(std::vector<ExpectedError> errors, const Sourced<double>& assumed) {
+  UnnamedSpread spread{.rows = errors.size(), .named = coverage(errors), .unnamed = {}, .value = assumed};
+  spread.value = {.value = fit_unnamed(errors, assumed.value),
+                  .provenance = Provenance::kAnalytic,
+                  .source = fmt::format(
+                      "stagecraft calibrate residuals: 90 % interval score on {} rows without the names of "
+                      "what ran",
+                      errors.size())};
+  for (ExpectedError& error : errors) error.sigma = std::hypot(error.sigma, spread.value.value);
   spread.unnamed = coverage(errors);
   return spread;
 }
@@ -108,20 +115,15 @@ std::vector<ProfileResiduals> fit_profiles(const std::vector<SetScore>& scores, 
 
 ResidualFit fit_residuals(const std::vector<SetScore>& scores, const std::vector<SetScore>& unnamed,
                           const ScoreData& data) {
-  ResidualFit fit{.profiles = fit_profiles(scores, data), .spread = {}};
+  ResidualFit fit{.profiles = fit_profiles(scores, data), .spreads = {}};
   KnownResiduals known;
   for (const ProfileResiduals& profile : fit.profiles) known[profile.profile] = profile.residuals;
-  const std::vector<ExpectedError> errors = errors_of(unnamed, known);
   const ResidualModel assumed = assumed_residuals();
-  ResidualModel fitted = assumed;
-  fitted.unnamed.value = fit_unnamed(errors, assumed.unnamed.value);
-  fitted =
-      told(fitted, assumed,
-           fmt::format("stagecraft calibrate residuals: 90 % interval score on {} rows without the names "
-                       "of what ran",
-                       errors.size()));
-  for (ProfileResiduals& profile : fit.profiles) profile.residuals.unnamed = fitted.unnamed;
-  fit.spread = spread_of(errors, fitted.unnamed.value);
+  constexpr std::array kUnnamed{WhatRan::kUnnamed, WhatRan::kUnnamedSharded};
+  for (std::size_t i = 0; i < kUnnamed.size(); ++i) {
+    fit.spreads[i] = fit_spread(errors_of(unnamed, kUnnamed[i], known), assumed.unnamed[i]);
+    for (ProfileResiduals& profile : fit.profiles) profile.residuals.unnamed[i] = fit.spreads[i].value;
+  }
   return fit;
 }
 
@@ -148,16 +150,17 @@ std::string residuals_text(const ResidualFit& fit) {
     }
     table.row(
         {"run", percent(profile.residuals.run.value), std::string(name(profile.residuals.run.provenance))});
-    table.row({"unnamed", percent(profile.residuals.unnamed.value),
-               std::string(name(profile.residuals.unnamed.provenance))});
     out += table.str(2);
   }
   const auto inside = [](const Coverage& coverage) {
     return fmt::format("{} inside, median width {}", percent(coverage.share), percent(coverage.median_width));
   };
-  out += fmt::format("without the names of what ran   {}: {}; without `unnamed` {}\n",
-                     counted(static_cast<std::int64_t>(fit.spread.rows), "row"), inside(fit.spread.unnamed),
-                     inside(fit.spread.named));
+  for (std::size_t i = 0; i < fit.spreads.size(); ++i) {
+    const UnnamedSpread& spread = fit.spreads[i];
+    out += fmt::format("{} {}   {} without the names of what ran: {}; without it {}\n", kUnnamedNames[i],
+                       percent(spread.value.value), counted(static_cast<std::int64_t>(spread.rows), "row"),
+                       inside(spread.unnamed), inside(spread.named));
+  }
   return out;
 }
 
@@ -184,7 +187,8 @@ std::string residuals_json(const ProfileResiduals& profile) {
   json.end_object();
   write("run", profile.residuals.run);
   write("correlation", profile.residuals.correlation);
-  write("unnamed", profile.residuals.unnamed);
+  for (std::size_t i = 0; i < kUnnamedNames.size(); ++i)
+    write(kUnnamedNames[i], profile.residuals.unnamed[i]);
   return json.end_object().str();
 }
 

@@ -1,6 +1,7 @@
 // The section `residuals:` of every profile, from the rows that were scored with it.
 #pragma once
 
+#include <array>
 #include <string>
 #include <vector>
 
@@ -21,11 +22,12 @@ struct ProfileResiduals {
 struct UnnamedSpread {
   std::size_t rows = 0;
   Coverage named, unnamed;  // of these rows with the intervals of jobs that name it, and with their own
+  Sourced<double> value;
 };
 
 struct ResidualFit {
   std::vector<ProfileResiduals> profiles;
-  UnnamedSpread spread;
+  std::array<UnnamedSpread, kUnnamedNames.size()> spreads;
 };
 
 // First a fit on the rows of all profiles, which is the prior of each; then each on its own rows. A profile

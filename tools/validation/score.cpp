@@ -49,6 +49,7 @@ ScoredRow scored(const PublishedRow& row, const Scenario& scenario, const Simula
   out.measured = measured;
   out.interval = {to_seconds(report.interval_90[0]), to_seconds(report.interval_90[1])};
   out.shares = family_shares(report.breakdown);
+  out.ran = what_ran(scenario);
   out.tokens = static_cast<double>(report.tokens);
   out.null = {.flops = report.hardware_flops.count() / report.gpus,
               .bubble = null_bubble(plan.pipeline, plan.micro_batches, plan.virtual_stages,
@@ -248,8 +249,10 @@ Attribution attribute_errors(const SetScore& score) {
 std::vector<ResidualRow> residual_rows(const SetScore& score, int source) {
   std::vector<ResidualRow> rows;
   for (const ScoredRow& row : score.rows)
-    rows.push_back(
-        {.shares = row.shares, .log_error = std::log(row.measured / row.predicted), .source = source});
+    rows.push_back({.shares = row.shares,
+                    .log_error = std::log(row.measured / row.predicted),
+                    .source = source,
+                    .ran = row.ran});
   return rows;
 }
 

@@ -33,6 +33,7 @@ struct ScoredRow {
   double predicted = 0, measured = 0;       // seconds per iteration
   std::array<double, 2> interval{};         // 90 %, seconds
   FamilyShares shares{};                    // of the predicted time
+  WhatRan ran = WhatRan::kNamed;            // as the scenario says
   double tokens = 0;                        // per iteration
   NullRow null;
   std::map<std::string, double> peers;  // other tools' seconds

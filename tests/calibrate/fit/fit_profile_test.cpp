@@ -500,7 +500,8 @@ TEST(FitProfile, TheResidualsOfTheBaseAreAssumed) {
   };
   expect_assumed(profile.residuals->run, base.residuals->run);
   expect_assumed(profile.residuals->correlation, base.residuals->correlation);
-  expect_assumed(profile.residuals->unnamed, base.residuals->unnamed);
+  for (std::size_t i = 0; i < kUnnamedNames.size(); ++i)
+    expect_assumed(profile.residuals->unnamed[i], base.residuals->unnamed[i]);
   for (std::size_t i = 0; i < kOpFamilyCount; ++i)
     expect_assumed(profile.residuals->families[i], base.residuals->families[i]);
 }

@@ -28,9 +28,11 @@ TEST(ResidualModel, AddsFamiliesByTheirCorrelation) {
 // 3, 4, 5: what software that is not named may add is independent of all else.
 TEST(ResidualModel, IsWiderForAJobThatNamesNoSoftware) {
   ResidualModel model = model_of(0, 0, 0.03, 0);
-  model.unnamed.value = 0.04;
+  model.unnamed[0].value = 0.04;
+  model.unnamed[1].value = 0.4;
   EXPECT_NEAR(model.sigma({}), 0.03, 1e-12);
-  EXPECT_NEAR(model.sigma_unnamed({}), 0.05, 1e-12);
+  EXPECT_NEAR(model.sigma({}, WhatRan::kUnnamed), 0.05, 1e-12);
+  EXPECT_NEAR(model.sigma({}, WhatRan::kUnnamedSharded), std::hypot(0.03, 0.4), 1e-12);
 }
 
 TEST(ResidualModel, HasTheRunLeftWhereNothingTakesTime) {

@@ -272,7 +272,7 @@ TEST(ZeroGroup, SharesExpertsAmongAllThatHoldThem) {
   EXPECT_EQ(plan->expert_shard_group(), 4);
 }
 
-TEST(RecomputeByOperator, IsForTheProductsOfDenseLayersAlone) {
+TEST(RecomputeByOperator, IsForFlashAttentionAlone) {
   Case c;
   c.training.recompute = {.granularity = Recompute::kSelective,
                           .modules = RecomputeModules{RecomputeModule::kEverySecondProduct}};

@@ -155,8 +155,8 @@ TEST(Scenario, RunsTheSoftwareOfItsProfileUnlessItNamesOne) {
       << wrong.messages;
 }
 
-// The word selective names what the software recomputes; of models that every second product is not known of,
-// the core of attention.
+// The word selective names what the software recomputes; of latent attention, whose every second product is not
+// modelled, the modules nearest to it, of unfused attention its core.
 TEST(Scenario, RecomputesWhatItsSoftwareCallsSelective) {
   const auto modules = [](const std::string& model, int zero_stage, const std::string& recompute) {
     const Result result = read(
@@ -173,7 +173,27 @@ TEST(Scenario, RecomputesWhatItsSoftwareCallsSelective) {
             RecomputeModules{RecomputeModule::kMlp});
   EXPECT_EQ(modules("llama-3-8b", 3, "full"), kCoreAttentionOnly);
   EXPECT_EQ(modules("llama-3-8b", 1, "selective"), kCoreAttentionOnly);
-  EXPECT_EQ(modules("mixtral-8x7b", 3, "selective"), kCoreAttentionOnly);
+  EXPECT_EQ(modules("mixtral-8x7b", 3, "selective"), second);
+  using enum RecomputeModule;
+  EXPECT_EQ(modules("deepseek-v3", 3, "selective"), (RecomputeModules{kLayerNorm, kLatentUp, kMlp, kMoe}));
+  EXPECT_EQ(modules("llama-3-8b", 3, "selective, attention: unfused"), kCoreAttentionOnly);
+}
+
+// PyTorch's loss casts its logits, which a compiler does away with; Megatron-LM's reads 16 bit. What is given wins.
+TEST(Scenario, CastsLogitsWhereItsSoftwareDoes) {
+  const auto casts = [](int zero_stage, const std::string& options) {
+    const Result result = read(
+        "stagecraft: 1\nmodel: llama-3-8b\ncluster: {node: dgx-h100, nodes: 1}\n"
+        "training: {global_batch_size: 8, sequence_length: 1024}\nparallelism: {zero_stage: " +
+        std::to_string(zero_stage) + "}\noptions: {" + options + "}\n");
+    EXPECT_TRUE(result.scenario) << result.messages;
+    return result.scenario->options.memory.fp32_logits;
+  };
+  EXPECT_FALSE(casts(3, ""));
+  EXPECT_TRUE(casts(3, "fused_kernels: false"));
+  EXPECT_FALSE(casts(3, "fused_kernels: false, memory: {fp32_logits: false}"));
+  EXPECT_TRUE(casts(3, "software: deepspeed"));
+  EXPECT_FALSE(casts(1, "fused_kernels: false"));
 }
 
 // Megatron-Core keeps weights in fp8 beside sharded optimizer states, FSDP2 does not; what is given wins.

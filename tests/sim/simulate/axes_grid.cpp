@@ -154,7 +154,7 @@ std::vector<RecomputeSpec> ways_to_recompute(const Scenario& scenario) {
     several = several | RecomputeModules{module};
     ways.push_back({.granularity = Recompute::kSelective, .modules = several});
   }
-  if (!model.experts && !model.latent_attention && scenario.training.attention == Attention::kFlash)
+  if (!model.latent_attention && scenario.training.attention == Attention::kFlash)
     ways.push_back({.granularity = Recompute::kSelective,
                     .modules = RecomputeModules{RecomputeModule::kEverySecondProduct}});
   for (const std::int64_t layers : {1, 2, 8}) {
