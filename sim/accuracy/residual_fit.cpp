@@ -38,7 +38,7 @@ std::vector<ExpectedError> all_errors(std::span<const ResidualRow> rows, const R
   std::vector<ExpectedError> errors;
   errors.reserve(rows.size());
   for (const ResidualRow& row : rows)
-    errors.push_back({.log_error = row.log_error, .sigma = model.sigma(row.shares)});
+    errors.push_back({.log_error = row.log_error, .sigma = model.sigma(row.shares, row.ran)});
   return errors;
 }
 
@@ -117,6 +117,7 @@ std::vector<ExpectedError> expected_errors(std::span<const ResidualRow> rows, Wh
                                            const ResidualModel& model) {
   std::vector<ResidualRow> known = without_tails(rows);
   std::erase_if(known, [&](const ResidualRow& row) { return row.ran != ran; });
+  for (ResidualRow& row : known) row.ran = WhatRan::kNamed;
   return all_errors(known, model);
 }
 

@@ -70,7 +70,8 @@ UnnamedSpread fit_spread(std::vector<ExpectedError> errors, const Sourced<double
   return spread;
 }
 
-std::vector<ProfileResiduals> fit_profiles(const std::vector<SetScore>& scores, const ScoreData& data) {
+std::vector<ProfileResiduals> fit_profiles(const std::vector<SetScore>& scores, const ScoreData& data,
+                                           const ResidualModel& assumed) {
   std::map<std::string, std::vector<ResidualRow>> by_profile;
   std::vector<ResidualRow> all;
   int source = 0;
@@ -81,7 +82,7 @@ std::vector<ProfileResiduals> fit_profiles(const std::vector<SetScore>& scores, 
     }
     ++source;
   }
-  const ResidualModel assumed = assumed_residuals(), pooled = fit_residuals(all, assumed);
+  const ResidualModel pooled = fit_residuals(all, assumed);
   std::vector<ProfileResiduals> out;
   KnownResiduals known;
   for (const auto& [profile, rows] : by_profile) {
@@ -115,15 +116,20 @@ std::vector<ProfileResiduals> fit_profiles(const std::vector<SetScore>& scores, 
 
 ResidualFit fit_residuals(const std::vector<SetScore>& scores, const std::vector<SetScore>& unnamed,
                           const ScoreData& data) {
-  ResidualFit fit{.profiles = fit_profiles(scores, data), .spreads = {}};
-  KnownResiduals known;
-  for (const ProfileResiduals& profile : fit.profiles) known[profile.profile] = profile.residuals;
-  const ResidualModel assumed = assumed_residuals();
+  ResidualFit fit;
+  ResidualModel assumed = assumed_residuals();
   constexpr std::array kUnnamed{WhatRan::kUnnamed, WhatRan::kUnnamedSharded};
-  for (std::size_t i = 0; i < kUnnamed.size(); ++i) {
-    fit.spreads[i] = fit_spread(errors_of(unnamed, kUnnamed[i], known), assumed.unnamed[i]);
-    for (ProfileResiduals& profile : fit.profiles) profile.residuals.unnamed[i] = fit.spreads[i].value;
+  constexpr int kRounds = 3;  // each fit is of the other's values
+  for (int round = 0; round < kRounds; ++round) {
+    fit.profiles = fit_profiles(scores, data, assumed);
+    KnownResiduals known;
+    for (const ProfileResiduals& profile : fit.profiles) known[profile.profile] = profile.residuals;
+    for (std::size_t i = 0; i < kUnnamed.size(); ++i) {
+      fit.spreads[i] = fit_spread(errors_of(unnamed, kUnnamed[i], known), assumed.unnamed[i]);
+      assumed.unnamed[i] = fit.spreads[i].value;
+    }
   }
+  for (ProfileResiduals& profile : fit.profiles) profile.residuals.unnamed = assumed.unnamed;
   return fit;
 }
 
