@@ -8,12 +8,6 @@
 namespace stagecraft {
 namespace {
 
-Duration traffic_of(const PassPrice& pass) {
-  Duration sum{};
-  for (const Category category : kInPass) sum += pass.of(category);
-  return sum;
-}
-
 bool hides(Category category, const FusedPairRule& rule) {
   if (rule.neighbours) return category == Category::kExpertComm;
   return std::ranges::find(kInPass, category) != kInPass.end();
@@ -38,13 +32,13 @@ Duration hideable_traffic(const PassPrice& pass, const FusedPairRule& rule) {
     return rounded_down(pass.of(Category::kExpertComm), rule.expert_overlap.value_or(1 / rule.slowdown));
   const Duration tensor = pass.of(Category::kTensorComm);
   return rounded_down(tensor, std::min(rule.tensor_overlap, 1 / rule.slowdown)) +
-         rounded_down(traffic_of(pass) - tensor, 1 / rule.slowdown);
+         rounded_down(pass.exchanges() - tensor, 1 / rule.slowdown);
 }
 
-// The traffic that a pass can hide without falling below least(): a pass that waits for copies or for its
-// host gains nothing.
+// The traffic that a pass can hide without falling below least(): a pass, or a layer of it, that waits for copies
+// or for its host gains nothing.
 Duration hideable(const PassPrice& pass, const FusedPairRule& rule) {
-  return std::min(hideable_traffic(pass, rule), pass.total() - pass.least());
+  return std::min({hideable_traffic(pass, rule), pass.free_exchanges(), pass.total() - pass.least()});
 }
 
 }  // namespace
@@ -58,8 +52,8 @@ PairTimes fused_pair_times(const PassPrice& first, const FusedPairRule& of_first
     return {.first = part, .second = both - part};
   }
   return {
-      .first = first.total() - std::min(hideable(first, of_first), second.total() - traffic_of(second)),
-      .second = second.total() - std::min(hideable(second, of_second), first.total() - traffic_of(first))};
+      .first = first.total() - std::min(hideable(first, of_first), second.total() - second.exchanges()),
+      .second = second.total() - std::min(hideable(second, of_second), first.total() - first.exchanges())};
 }
 
 Duration least_in_pair(const PassPrice& pass, const FusedPairRule& rule) {

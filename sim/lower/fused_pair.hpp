@@ -8,7 +8,7 @@
 //     h(N) = tau N of tensor traffic, N / sigma of other
 // The pair lasts T1 + T2, between the longer of its passes and their sum. Traffic of a pass never hides
 // behind the pass's own compute, which depends on it. Hiding gains nothing where the pass waits for copies or
-// for its host: h is at most the time of the pass above PassPrice::least().
+// for its host: h is at most the time of the pass above PassPrice::least(), and what layers have above theirs.
 //   source  DeepSeek-AI, DeepSeek-V3 (arXiv 2412.19437), sections 3.2.1 and 3.2.2: all-to-all and messages
 //           are hidden behind the compute of the other pass, at the price of 20 of 132 multiprocessors, which
 //           makes compute 1.18 times slower; sigma is the profile's gradient_overlap_slowdown, 1.19 as

@@ -129,8 +129,14 @@ Lowering::Stretch Lowering::stretch_of(const std::vector<Action>& actions) const
     const FusedPairRule &rule = options_.pairs[first.place], &of_second = options_.pairs[second.place];
     if (!first.action.fused && !(rule.neighbours && pair_up(first.action, second.action))) continue;
     const PairTimes times = fused_pair_times(price_of(first), rule, price_of(second), of_second);
-    first.lasts = times.first;
-    second.lasts = times.second;
+    first.pair = {.lasts = times.first,
+                  .partner_lasts = times.second,
+                  .partner = second.action.pass,
+                  .partner_place = second.place};
+    second.pair = {.lasts = times.second,
+                   .partner_lasts = times.first,
+                   .partner = first.action.pass,
+                   .partner_place = first.place};
     ++i;
   }
   return stretch;

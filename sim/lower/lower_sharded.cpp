@@ -100,7 +100,7 @@ Lowering::SegmentKind Lowering::segment_kind(const RankPass& pass, const UnitPri
 
 const std::vector<Lowering::SegmentKind>& Lowering::segment_kinds(const RankPass& pass) {
   const Pass of = pass.action.pass;
-  auto& kinds = segment_kinds_[{reduces_in(pass), pass.first_forward, of, pass.place, pass.lasts}];
+  auto& kinds = segment_kinds_[{reduces_in(pass), pass.first_forward, of, pass.place, pass.pair}];
   if (!kinds.empty()) return kinds;
   const std::vector<UnitPrice> units = units_of(pass);
   std::vector<Duration> ends;

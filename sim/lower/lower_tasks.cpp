@@ -49,13 +49,13 @@ TimeSource Lowering::source_of(const RankPass& pass) const {
 
 std::vector<TaskPart> Lowering::parts_of(const RankPass& pass) const {
   const PassPrice price = price_of(pass);
-  return pass.lasts ? parts_in_pair(price, *pass.lasts, options_.pairs[pass.place]) : price.parts();
+  return pass.pair ? parts_in_pair(price, pass.pair->lasts, options_.pairs[pass.place]) : price.parts();
 }
 
 const Lowering::Steps& Lowering::pass_steps(const RankPass& pass) {
   const auto made = [&] { return steps_of_pass(pass, parts_of(pass), source_of(pass)); };
-  if (pass.lasts) {
-    const FusedKey key{pass.action.pass, pass.place, *pass.lasts};
+  if (pass.pair) {
+    const FusedKey key{pass.action.pass, pass.place, *pass.pair};
     const auto known = fused_kinds_.find(key);
     return known != fused_kinds_.end() ? known->second : fused_kinds_.emplace(key, made()).first->second;
   }
@@ -97,41 +97,63 @@ Lowering::Kind Lowering::wait_step(const RankPass& pass, const Exchanges& all, T
   return wait;
 }
 
-// Hidden traffic is spread evenly over the compute. The exposed collectives follow it, one task per kind of
-// group, each on its own links. What the pass waits for its host, or for copies, is spread over all traffic
-// by its time: a pass whose traffic takes longer waits less for its host.
-Lowering::Steps Lowering::steps_of_pass(const RankPass& pass, const std::vector<TaskPart>& parts,
-                                        TimeSource source) {
-  if (!flows_) return {pass_step(pass, parts, source)};
+Lowering::PassTraffics Lowering::traffics_of(const RankPass& pass) const {
   const PassExchanges exchanges =
       exchanges_of(stage_price(pass).traffic, pass.action.pass, recomputes_in(pass));
   const std::vector<TaskPart> whole = parts_of(pass);
-  const TaskPart idle = part_of_category(whole, Category::kOther);
+  const Duration idle = part_of_category(whole, Category::kOther).time;
   Duration transfers{};
   for (const Exchanges& all : exchanges) transfers += all.transfer;
-  std::vector<TaskPart> own = parts;
-  Duration computes = total_of(whole);
-  Traffic hidden;
-  Steps waits;
+  PassTraffics traffics{.computes = total_of(whole)};
   for (std::size_t i = 0; i < kInPass.size(); ++i) {
     const Exchanges& all = exchanges[i];
     if (all.traffic.empty()) continue;
-    const TaskPart waited = part_of_category(whole, kInPass[i]), here = part_of_category(parts, kInPass[i]);
-    const double exposed = std::min(1.0, to_seconds(waited.time) / to_seconds(all.time));
-    hidden.add(all.traffic, 1 - exposed);
-    const double moves = exposed * to_seconds(all.transfer);  // seconds
+    const Duration waited = part_of_category(whole, kInPass[i]).time;
+    const double exposed = std::min(1.0, to_seconds(waited) / to_seconds(all.time));
+    const double moves = exposed * to_seconds(all.transfer);
     const double beside = moves / to_seconds(transfers);
-    computes -= waited.time + scaled(idle.time, beside);
+    traffics.hidden.add(all.traffic, 1 - exposed);
+    traffics.computes -= waited + scaled(idle, beside);
+    traffics.exposed.push_back(
+        {.category = kInPass[i], .all = all, .waited = waited, .moves = moves, .beside = beside});
+  }
+  return traffics;
+}
+
+std::optional<FlowKind> Lowering::hidden_flow(const RankPass& pass, const PassTraffics& traffics) {
+  if (!pass.pair) return flows_->kind(traffics.hidden, traffics.computes);
+  RankPass partner = pass;
+  partner.action.pass = pass.pair->partner;
+  partner.place = pass.pair->partner_place;
+  std::swap(partner.pair->lasts, partner.pair->partner_lasts);
+  const PassTraffics of_partner = traffics_of(partner);
+  Traffic hidden = traffics.hidden;
+  hidden.add(of_partner.hidden);
+  return flows_->kind(hidden, traffics.computes + of_partner.computes);
+}
+
+// Hidden traffic is spread evenly over the compute; in a fused pair that of either pass over the compute of
+// both, which hides it. The exposed collectives follow it, one task per kind of group, each on its own links.
+// What the pass waits for its host, or for copies, is spread over all traffic by its time: a pass whose traffic
+// takes longer waits less for its host.
+Lowering::Steps Lowering::steps_of_pass(const RankPass& pass, const std::vector<TaskPart>& parts,
+                                        TimeSource source) {
+  if (!flows_) return {pass_step(pass, parts, source)};
+  const PassTraffics traffics = traffics_of(pass);
+  std::vector<TaskPart> own = parts;
+  Steps waits;
+  for (const ExposedExchanges& exchanges : traffics.exposed) {
+    const TaskPart here = part_of_category(parts, exchanges.category);
     if (here.time == Duration::zero()) continue;
     std::erase(own, here);
-    const Duration idle_here = scaled(part_of_category(parts, Category::kOther).time, beside);
-    waits.push_back(wait_step(pass, all, here, moves / to_seconds(waited.time),
+    const Duration idle_here = scaled(part_of_category(parts, Category::kOther).time, exchanges.beside);
+    waits.push_back(wait_step(pass, exchanges.all, here, exchanges.moves / to_seconds(exchanges.waited),
                               taken_of(own, Category::kOther, idle_here)));
   }
   Steps steps;
   if (total_of(own) > Duration::zero() || waits.empty()) {
     steps.push_back(pass_step(pass, std::move(own), {}));
-    steps.back().flow = flows_->kind(hidden, computes);
+    steps.back().flow = hidden_flow(pass, traffics);
     if (steps.back().flow) steps.back().flow->transfer = steps.back().time;
   }
   steps.insert(steps.end(), waits.begin(), waits.end());

@@ -43,6 +43,14 @@ class Lowering {
  private:
   using Handle = ProgramBuilder::Handle;
 
+  // The other pass of a fused pair, and how long both last in it.
+  struct Pairing {
+    Duration lasts{}, partner_lasts{};
+    Pass partner{};
+    std::size_t partner_place = 0;
+    friend auto operator<=>(const Pairing&, const Pairing&) = default;
+  };
+
   // A pass in the order of its rank.
   struct RankPass {
     Action action;          // micro-batches are numbered through all iterations
@@ -51,7 +59,7 @@ class Lowering {
     // First forward, first backward, last backward of its stage in this iteration. "Backward" here: a pass
     // that produces weight gradients.
     bool first_forward = false, first_backward = false, last_backward = false;
-    std::optional<Duration> lasts = {};  // its duration as part of a fused pair
+    std::optional<Pairing> pair = {};
   };
   // The passes of one rank between two iteration ends.
   using Stretch = std::vector<RankPass>;
@@ -167,6 +175,23 @@ class Lowering {
   // The task of a pass or of a part of it. Its time is the sum of `parts`.
   Kind pass_step(const RankPass& pass, std::vector<TaskPart> parts, TimeSource source);
   Kind wait_step(const RankPass& pass, const Exchanges& all, TaskPart part, double moving, TaskPart idle);
+  // The exposed exchanges of one kind of group: the pass waits so long for them, so many seconds of which bytes
+  // move. `beside`: share of its wait for the host that passes beside them.
+  struct ExposedExchanges {
+    Category category{};
+    Exchanges all{};
+    Duration waited{};
+    double moves = 0, beside = 0;
+  };
+  // A pass by what it does with its traffic: what it waits for, what is hidden, and the compute that hides it.
+  struct PassTraffics {
+    std::vector<ExposedExchanges> exposed{};
+    Traffic hidden{};
+    Duration computes{};
+  };
+  PassTraffics traffics_of(const RankPass& pass) const;
+  // The traffic that is spread over compute, and how long that lasts: in a fused pair that of both passes.
+  std::optional<FlowKind> hidden_flow(const RankPass& pass, const PassTraffics& traffics);
   Steps steps_of_pass(const RankPass& pass, const std::vector<TaskPart>& parts, TimeSource source);
   Handle task(ResourceId resource, const Kind& kind, std::int32_t micro_batch = -1);
   Handle compute_task(RankTasks& tasks, const Kind& kind, std::int32_t micro_batch);
@@ -252,12 +277,12 @@ class Lowering {
   // labelled once.
   std::array<std::vector<std::optional<Steps>>, kPassCount> pass_kinds_;  // [pass][place]
   std::array<std::vector<std::optional<Steps>>, 2> message_steps_;        // [forward][edge]
-  // Steps of passes whose duration changes in a fused pair.
-  using FusedKey = std::tuple<Pass, std::size_t, Duration>;
+  // Steps of passes of fused pairs.
+  using FusedKey = std::tuple<Pass, std::size_t, Pairing>;
   std::map<FusedKey, Steps> fused_kinds_;
-  // Key: has reductions, is the first forward of its stage, pass, place, duration in a fused pair. Value: its
-  // segments in order.
-  using SegmentsKey = std::tuple<bool, bool, Pass, std::size_t, std::optional<Duration>>;
+  // Key: has reductions, is the first forward of its stage, pass, place, fused pair. Value: its segments in
+  // order.
+  using SegmentsKey = std::tuple<bool, bool, Pass, std::size_t, std::optional<Pairing>>;
   std::map<SegmentsKey, std::vector<SegmentKind>> segment_kinds_;
 };
 

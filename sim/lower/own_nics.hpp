@@ -6,7 +6,7 @@
 //   traffic  of a collective over nodes: its transfer, in which it has the NICs to itself when it is alone. What
 //            stays in a node uses none of it, and neither do messages between stages, which queue.
 //   limits   as under `network: flow` exposed collectives of a pass follow its compute, and hidden ones are spread
-//            over it; two ranks never meet, nor do the stages that share a node.
+//            over it, or over that of a fused pair; two ranks never meet, nor do the stages that share a node.
 //   source   NVIDIA/nccl: a communicator's channels post to a NIC without regard to others, so two collectives
 //            come to half of its rate each (recalled)
 #pragma once

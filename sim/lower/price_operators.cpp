@@ -305,6 +305,22 @@ void wait_for_host(StagePrice& price) {
   price.unhidden.hide(Category::kTensorComm, idle - of_weight);
 }
 
+// What the exchanges of a layer have no time above its host's to be hidden in. Of a whole backward that is one: the
+// host runs ahead in it.
+void bind_exchanges(StagePrice& price) {
+  const auto bind = [](PassPrice& pass, Duration exchanges, Duration spare) {
+    pass.bind_exchanges(std::max(Duration::zero(), exchanges - std::max(Duration::zero(), spare)));
+  };
+  bind(price.forward, price.forward.exchanges(), price.forward.total() - price.forward.wanted());
+  Duration spare{};
+  for (const PassPrice* part : {&price.recompute, &price.input_gradient, &price.weight_gradient})
+    spare += part->total() - part->wanted();
+  const Duration of_weight = price.weight_gradient.exchanges();
+  bind(price.weight_gradient, of_weight, spare);
+  bind(price.input_gradient, price.recompute.exchanges() + price.input_gradient.exchanges(),
+       spare - of_weight);
+}
+
 StagePrice price_operators(const LayerOps& ops, const Network& network, const Shard& shard,
                            const LayerGroups& groups) {
   const auto pricing = [&](const Ops& pass) { return PassPricing(pass, network, shard, groups); };
@@ -335,7 +351,10 @@ StagePrice price_operators(const LayerOps& ops, const Network& network, const Sh
   price.forward.keep_at_least(host(ops.forward));
   price.input_gradient.keep_at_least(host(ops.recompute) + host(ops.input_gradient));
   price.weight_gradient.keep_at_least(host(ops.weight_gradient));
-  if (waits_in_each_layer(ops, network.host)) wait_for_host(price);
+  if (waits_in_each_layer(ops, network.host)) {
+    wait_for_host(price);
+    bind_exchanges(price);
+  }
   return price;
 }
 

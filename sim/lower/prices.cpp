@@ -19,6 +19,7 @@ void PassPrice::add(const PassPrice& other, std::int64_t times) {
     by_provenance_[i] += other.by_provenance_[i] * static_cast<double>(times);
   }
   least_ += other.least_ * times;
+  bound_ += other.bound_ * times;
   for (std::int64_t i = 0; i < times; ++i)
     network_.insert(network_.end(), other.network_.begin(), other.network_.end());
 }
@@ -48,6 +49,16 @@ Duration PassPrice::hide(Category category, Duration most) {
 
 void PassPrice::keep_at_least(Duration least) {
   least_ = std::max(least_, least);
+}
+
+Duration PassPrice::exchanges() const {
+  Duration sum{};
+  for (const Category category : kInPass) sum += of(category);
+  return sum;
+}
+
+Duration PassPrice::free_exchanges() const {
+  return std::max(Duration::zero(), exchanges() - bound_);
 }
 
 Duration PassPrice::total() const {

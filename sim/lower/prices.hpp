@@ -46,6 +46,12 @@ class PassPrice {
   [[nodiscard]] Duration wanted() const { return least_; }
   [[nodiscard]] Duration missing() const { return std::max(Duration::zero(), least_ - total()); }
 
+  // Exposed tensor, context and expert traffic, and what of it no partner hides: where each layer waits for its
+  // host, in layers that would wait so much longer. Bound traffic adds up.
+  [[nodiscard]] Duration exchanges() const;
+  void bind_exchanges(Duration bound) { bound_ += bound; }
+  [[nodiscard]] Duration free_exchanges() const;
+
   [[nodiscard]] Duration total() const;
   [[nodiscard]] Duration of(Category category) const {
     return by_category_[static_cast<std::size_t>(category)];
@@ -60,6 +66,7 @@ class PassPrice {
   std::array<Duration, kCategoryCount> by_category_{};
   ByProvenance by_provenance_{};
   Duration least_{};
+  Duration bound_{};
   std::vector<NetworkUse> network_{};
 };
 

@@ -98,6 +98,27 @@ TEST(HostBound, GraphsAreUsualOnGb200) {
   EXPECT_EQ(graphs("dgx-b200", ""), CudaGraphs::kNone);
 }
 
+// Layers that wait for their hosts, and a head that does not: the busier the experts of one rank, the less its layers
+// wait, and what the head could hide is none of theirs.
+TEST(HostBound, ExchangesHideInLayersThatDoNotWait) {
+  Duration before{};
+  for (const double imbalance : {1.0, 1.5, 2.0}) {
+    Scenario scenario = scenario_of(
+        "stagecraft: 1\nmodel: {family: llama, layers: 8, hidden: 8192, heads: 32, kv_heads: 8, vocab: "
+        "262144, "
+        "ffn_hidden: 14336, experts: {count: 8, top_k: 2, ffn_hidden: 1408, shared: 1}}\n"
+        "cluster: {node: dgx-a100-80gb, nodes: 4}\n"
+        "parallelism: {tensor: 8, sequence_parallel: true, expert: 8}\n"
+        "training: {global_batch_size: 32, sequence_length: 2048, recompute: full}\noverlap: {expert: "
+        "true}\n");
+    std::get<TransformerSpec>(scenario.model).experts->imbalance = imbalance;
+    const Report report = simulate(scenario);
+    EXPECT_GT(report.breakdown[static_cast<std::size_t>(Category::kOther)], Duration::zero());
+    EXPECT_GE(report.iteration_time, before);
+    before = report.iteration_time;
+  }
+}
+
 TEST(HostBound, OtherHostsAreSlower) {
   Scenario scenario = small_job();
   const Duration forward = priced(scenario).forward.total();

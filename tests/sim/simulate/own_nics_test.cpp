@@ -65,5 +65,22 @@ TEST(OwnNics, AreThereWhereTwoKindsOfTrafficMeet) {
   EXPECT_TRUE(simulation.report.network.links.empty());
 }
 
+// Property: exchanges that a partner hides are hidden on links as well, however much longer they are than the compute of
+// their own pass. So jobs whose reductions overlap, which alone have links, are no slower for it.
+TEST(OwnNics, LeaveExchangesHiddenBehindTheOtherPassOfAPair) {
+  for (const std::string schedule : {"1f1b", "dualpipe"}) {
+    Scenario scenario = scenario_of(
+        "stagecraft: 1\nmodel: deepseek-v2\ncluster: {node: dgx-a100-80gb, nodes: 16}\n"
+        "parallelism: {pipeline: 4, expert: 32, zero_stage: 1}\nschedule: " +
+        schedule +
+        "\ntraining: {global_batch_size: 512, micro_batch_size: 1, sequence_length: 4096, recompute: full}\n"
+        "overlap: {expert: true}\n");
+    const Simulation hidden = simulate_in_full(scenario);
+    EXPECT_FALSE(hidden.program.links.empty());
+    scenario.overlap.gradients = scenario.overlap.parameters = false;
+    EXPECT_LE(hidden.report.iteration_time, simulate(scenario).iteration_time) << schedule;
+  }
+}
+
 }  // namespace
 }  // namespace stagecraft
