@@ -240,6 +240,30 @@ constexpr SetPromise kPromises[] = {
     {"flagperf_h100", 5, 0.095, 0.13},
     {"flagperf_h800", 2, 0.03, 0.04},
     {"flash_attention_a100", 5, 0.08, 0.16},
+    // Scenarios of these were written with the keys of the contract before anything was predicted, then with what
+    // their sources say: docs/accuracy.md, "Unseen".
+    {"bignlp_a100", 7, 0.045, 0.09},
+    {"azure_nemo_a100", 11, 0.07, 0.26},
+    {"flagperf_a800", 7, 0.04, 0.07},
+    {"atorch_fsdp_a100", 4, 0.035, 0.07},
+    {"atorch_deepspeed_3d_a100", 6, 0.115, 0.13},
+    {"llm_c_a100", 3, 0.035, 0.04},
+    {"easycontext_a100", 5, 0.255, 0.46},
+    {"hf_granite_7b_a100", 2, 0.145, 0.16},
+    {"llm_c_h100", 1, 0.08, 0.08},
+    {"mlperf_v31_gpt3_h100", 1, 0.045, 0.05},
+    {"nanotron_times_h100", 7, 0.225, 0.5},
+    {"automodel_moe_h100", 6, 0.18, 0.28},
+    {"lightning_thunder_h100", 8, 0.055, 0.13},
+    {"torchtitan_qwen3_h100", 4, 0.205, 0.25},
+    {"prime_rl_h100", 3, 0.38, 0.53},
+    {"aws_qwen3_30b_h100", 2, 0.565, 0.58},
+    {"pai_qwen3_235b_h800", 4, 0.12, 0.19},
+    {"te_gpt2_xl_h100", 1, 0.25, 0.25},
+    {"te_gpt2_xl_h200", 1, 0.23, 0.23},
+    {"nebius_llama8b_h200", 2, 0.165, 0.18},
+    {"prime_rl_h200", 2, 0.275, 0.37},
+    {"prime_rl_b200", 4, 0.475, 0.64},
 };
 
 class PublishedSets : public testing::TestWithParam<SetPromise> {};
