@@ -3,8 +3,8 @@
 // Each family of operations is wrong by a share of its own time; these errors go the same way to a degree,
 // because a slow clock, an old library or a loaded network touches more than one of them. What is left is a
 // share of the whole iteration that no time explains: repeats, releases, sites. A job that does not name its
-// software runs what the profile takes for usual, and may have run another: above all where weights or gradients
-// are sharded, which many trainers do, each with kernels of its own.
+// software runs what the profile takes for usual, and may have run another. Dense models
+// over pipeline stages mostly run Megatron-LM or its kin; all others have many trainers, each with kernels of its own.
 //
 //   variance  of ln(measured / predicted), x_f the family's share of the time:
 //             (1 - c) * sum (s_f x_f)^2 + c * (sum s_f x_f)^2 + run^2, and u^2 where no software is named
@@ -42,16 +42,16 @@ using FamilyShares = std::array<double, kOpFamilyCount>;
 // What is known of the software that ran.
 enum class WhatRan : std::uint8_t {
   kNamed,
-  kUnnamed,         // under ZeRO 0 and 1
-  kUnnamedSharded,  // under ZeRO 2 and 3
+  kUnnamedPipeline,  // a dense model over pipeline stages, under ZeRO 0 and 1
+  kUnnamed,          // any other job
 };
-inline constexpr std::array<std::string_view, 2> kUnnamedNames = {"unnamed", "unnamed_sharded"};
+inline constexpr std::array<std::string_view, 2> kUnnamedNames = {"unnamed_pipeline", "unnamed"};
 
 struct ResidualModel {
   std::array<Sourced<double>, kOpFamilyCount> families;  // s_f: one standard deviation of a family's time
   Sourced<double> run;                                   // one standard deviation of a whole iteration
   Sourced<double> correlation;                           // c, between any two families; 0 to 1
-  std::array<Sourced<double>, kUnnamedNames.size()> unnamed;  // u, without and with sharding
+  std::array<Sourced<double>, kUnnamedNames.size()> unnamed;  // u, by kUnnamedNames
 
   [[nodiscard]] double sigma(const FamilyShares& shares, WhatRan ran = WhatRan::kNamed) const;
 };

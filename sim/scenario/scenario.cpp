@@ -65,7 +65,10 @@ bool names_software(const Scenario& scenario) {
 
 WhatRan what_ran(const Scenario& scenario) {
   if (names_software(scenario)) return WhatRan::kNamed;
-  return zero_stage_in_effect(scenario) >= 2 ? WhatRan::kUnnamedSharded : WhatRan::kUnnamed;
+  const auto* model = std::get_if<TransformerSpec>(&scenario.model);
+  const bool dense = model == nullptr || !model->experts;
+  const bool over_stages = scenario.parallelism.pipeline > 1 && zero_stage_in_effect(scenario) < 2;
+  return dense && over_stages ? WhatRan::kUnnamedPipeline : WhatRan::kUnnamed;
 }
 
 std::int64_t samples_at_once(const Scenario& scenario) {

@@ -118,7 +118,7 @@ ResidualFit fit_residuals(const std::vector<SetScore>& scores, const std::vector
                           const ScoreData& data) {
   ResidualFit fit;
   ResidualModel assumed = assumed_residuals();
-  constexpr std::array kUnnamed{WhatRan::kUnnamed, WhatRan::kUnnamedSharded};
+  constexpr std::array kUnnamed{WhatRan::kUnnamedPipeline, WhatRan::kUnnamed};
   constexpr int kRounds = 3;  // each fit is of the other's values
   for (int round = 0; round < kRounds; ++round) {
     fit.profiles = fit_profiles(scores, data, assumed);

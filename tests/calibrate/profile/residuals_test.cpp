@@ -31,8 +31,8 @@ TEST(ResidualModel, IsWiderForAJobThatNamesNoSoftware) {
   model.unnamed[0].value = 0.04;
   model.unnamed[1].value = 0.4;
   EXPECT_NEAR(model.sigma({}), 0.03, 1e-12);
-  EXPECT_NEAR(model.sigma({}, WhatRan::kUnnamed), 0.05, 1e-12);
-  EXPECT_NEAR(model.sigma({}, WhatRan::kUnnamedSharded), std::hypot(0.03, 0.4), 1e-12);
+  EXPECT_NEAR(model.sigma({}, WhatRan::kUnnamedPipeline), 0.05, 1e-12);
+  EXPECT_NEAR(model.sigma({}, WhatRan::kUnnamed), std::hypot(0.03, 0.4), 1e-12);
 }
 
 TEST(ResidualModel, HasTheRunLeftWhereNothingTakesTime) {

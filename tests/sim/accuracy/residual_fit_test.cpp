@@ -69,10 +69,10 @@ TEST(UnnamedFit, LeavesRowsAsideThatAreMostlyTailOrRanOtherwise) {
   model.unnamed[0].value = 0.05;
   const FamilyShares compute = {1, 0, 0, 0, 0, 0, 0}, tail = {0.7, 0, 0, 0, 0, 0, 0.3};
   const std::vector<ResidualRow> rows = {
-      {.shares = compute, .log_error = 0.1, .ran = WhatRan::kUnnamed},
-      {.shares = tail, .log_error = 0.2, .ran = WhatRan::kUnnamed},
-      {.shares = compute, .log_error = 0.3, .ran = WhatRan::kUnnamedSharded}};
-  const std::vector<ExpectedError> errors = expected_errors(rows, WhatRan::kUnnamed, model);
+      {.shares = compute, .log_error = 0.1, .ran = WhatRan::kUnnamedPipeline},
+      {.shares = tail, .log_error = 0.2, .ran = WhatRan::kUnnamedPipeline},
+      {.shares = compute, .log_error = 0.3, .ran = WhatRan::kUnnamed}};
+  const std::vector<ExpectedError> errors = expected_errors(rows, WhatRan::kUnnamedPipeline, model);
   ASSERT_EQ(errors.size(), 1U);
   EXPECT_EQ(errors[0].log_error, 0.1);
   EXPECT_EQ(errors[0].sigma, 0.02);
