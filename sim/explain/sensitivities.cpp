@@ -11,6 +11,7 @@
 #include "base/text.hpp"
 #include "sim/explain/figures.hpp"
 #include "sim/simulate.hpp"
+#include "topology/host_link.hpp"
 
 namespace stagecraft {
 namespace {
@@ -78,6 +79,28 @@ bool more_nics(Scenario& scenario) {
   return some;
 }
 
+// The ways to the host and its memory are inputs where something is offloaded.
+bool more_pcie(Scenario& scenario) {
+  if (!scenario.cluster || scenario.offload == OffloadSpec{}) return false;
+  each_cluster(scenario, [](ClusterSpec& cluster) {
+    for (NodeGroup& group : cluster.groups)
+      for (Bandwidth* rate : {&group.node.pcie, &group.node.pcie_uplink}) grow(*rate);
+  });
+  return true;
+}
+
+bool more_host_memory_bandwidth(Scenario& scenario) {
+  if (!scenario.cluster || scenario.offload == OffloadSpec{}) return false;
+  each_cluster(scenario, [](ClusterSpec& cluster) {
+    for (NodeGroup& group : cluster.groups) {
+      Bandwidth& rate = group.node.host_memory_bandwidth;
+      if (rate == Bandwidth(0)) rate = kAssumedHostMemory;
+      grow(rate);
+    }
+  });
+  return true;
+}
+
 bool more_network_latency(Scenario& scenario) {
   bool some = false;
   each_cluster(scenario, [&](ClusterSpec& cluster) {
@@ -133,11 +156,13 @@ struct Input {
   const char* name;
   bool (*more)(Scenario&);
 };
-constexpr std::array<Input, 11> kInputs = {
+constexpr std::array<Input, 13> kInputs = {
     {{"compute speed", more_compute},
      {"memory bandwidth", more_memory_bandwidth},
      {"NVLink bandwidth", more_nvlink},
      {"NIC bandwidth", more_nics},
+     {"PCIe bandwidth", more_pcie},
+     {"host memory bandwidth", more_host_memory_bandwidth},
      {"network latency", more_network_latency},
      {"latency inside a node", more_latency_in_nodes},
      {"launch cost of kernels", more_launch_cost},

@@ -127,8 +127,11 @@ struct GoodputReport {
   friend bool operator==(const GoodputReport&, const GoodputReport&) = default;
 };
 
+struct GoodputJsonOptions {
+  bool inputs = true;  // else without this key, where no input was tried
+};
 // The document `stagecraft.goodput/1`, on one line.
-[[nodiscard]] std::string render_json(const GoodputReport& report);
+[[nodiscard]] std::string render_json(const GoodputReport& report, const GoodputJsonOptions& options = {});
 
 struct GoodputTextOptions {
   bool verbose = false;  // shapes, sources, all causes

@@ -336,7 +336,7 @@ void write_main_figures(JsonWriter& json, const GoodputReport& report) {
 
 }  // namespace
 
-std::string render_json(const GoodputReport& report) {
+std::string render_json(const GoodputReport& report, const GoodputJsonOptions& options) {
   JsonWriter json;
   json.begin_object();
   write_main_figures(json, report);
@@ -362,7 +362,7 @@ std::string render_json(const GoodputReport& report) {
   write_causes(json, report);
   write_checkpoint(json, report);
   write_shapes(json, report);
-  write_inputs(json, report);
+  if (options.inputs) write_inputs(json, report);
   if (!report.plan.empty()) json.field("plan", report.plan);
   write_timeline(json, report);
   json.field("notes", report.notes);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/text.hpp"
+#include "sim/goodput/random.hpp"
 
 namespace stagecraft {
 namespace {
@@ -67,11 +68,13 @@ BaseFacts::BaseFacts(const SweepSpec& spec, Library& library) : spec_(spec), lib
   facts_.insert(written_.begin(), written_.end());
 }
 
-std::optional<std::string> BaseFacts::follows(const std::string& path) {
-  if (written_.contains(path)) return std::nullopt;
+std::vector<std::string> BaseFacts::follows(const std::string& path) {
+  if (written_.contains(path)) return {};
   if (!following_) try_all();
-  const auto found = following_->find(path);
-  return found == following_->end() ? std::nullopt : std::optional(found->second);
+  if (const auto found = following_->find(path); found != following_->end()) return {found->second};
+  if (!changing_) try_points();
+  const auto point = changing_->find(path);
+  return point == changing_->end() ? std::vector<std::string>() : together(path, point->second);
 }
 
 void BaseFacts::try_all() {
@@ -88,14 +91,24 @@ void BaseFacts::try_all() {
   }
 }
 
-// False where it does not load.
-bool BaseFacts::notice(const std::vector<Assignment>& assignments, const std::string& varied) {
+// nullopt where it does not load.
+std::optional<std::vector<std::string>> BaseFacts::changed_by(
+    const std::vector<Assignment>& assignments) const {
   const std::optional<Facts> here = resolved_facts(spec_.base, assignments, library_);
-  if (!here) return false;
+  if (!here) return std::nullopt;
+  std::vector<std::string> paths;
   for (const auto& [path, fact] : facts_) {
     const auto same = here->find(path);
-    if (same == here->end() || same->second != fact) following_->emplace(path, varied);
+    if (same == here->end() || same->second != fact) paths.push_back(path);
   }
+  return paths;
+}
+
+// False where it does not load.
+bool BaseFacts::notice(const std::vector<Assignment>& assignments, const std::string& varied) {
+  const auto changed = changed_by(assignments);
+  if (!changed) return false;
+  for (const std::string& path : *changed) following_->emplace(path, varied);
   return true;
 }
 
@@ -118,6 +131,58 @@ void BaseFacts::try_beside_others(std::size_t axis, const std::vector<Assignment
       add(all, other, i);
       if (notice(all, varied)) return;
     }
+}
+
+// A default may follow from several varied keys and from none of them alone, as the software does from the node
+// and the precision under ZeRO 3. Too many to try are drawn, not strided: a stride would meet some values never.
+void BaseFacts::try_points() {
+  changing_.emplace();
+  std::uint64_t grid = 1;
+  for (const SweepAxis& axis : spec_.axes) grid = std::min(grid * value_count(axis), kMostPointsTried + 1);
+  const bool drawn = grid > kMostPointsTried;
+  for (std::uint64_t number = 0; number < std::min(grid, kMostPointsTried); ++number) {
+    const Point point = drawn ? drawn_point(number) : point_of_grid(number);
+    for (const std::string& path : changed_by(values_of(point)).value_or(std::vector<std::string>()))
+      changing_->emplace(path, point);
+  }
+}
+
+BaseFacts::Point BaseFacts::point_of_grid(std::uint64_t number) const {
+  Point point(spec_.axes.size());
+  for (std::size_t a = point.size(); a-- > 0; number /= value_count(spec_.axes[a]))
+    point[a] = static_cast<std::size_t>(number % value_count(spec_.axes[a]));
+  return point;
+}
+
+// The same points each time.
+BaseFacts::Point BaseFacts::drawn_point(std::uint64_t number) const {
+  Point point;
+  for (const SweepAxis& axis : spec_.axes) {
+    const auto place = static_cast<std::uint32_t>(point.size());
+    const auto draw = philox({static_cast<std::uint32_t>(number), place, 0, 0}, {0, 0});
+    point.emplace_back(draw[0] % value_count(axis));
+  }
+  return point;
+}
+
+std::vector<Assignment> BaseFacts::values_of(const Point& point) const {
+  std::vector<Assignment> all;
+  for (std::size_t a = 0; a < point.size(); ++a)
+    if (point[a]) std::ranges::copy(value_of(spec_.axes[a], *point[a]), std::back_inserter(all));
+  return all;
+}
+
+// The varied paths that change a default at a point. A value without which it changes as well has no part in it.
+std::vector<std::string> BaseFacts::together(const std::string& path, Point point) const {
+  std::vector<std::string> deciding;
+  for (std::size_t a = 0; a < point.size(); ++a) {
+    const std::optional<std::size_t> own = std::exchange(point[a], std::nullopt);
+    const auto changed = changed_by(values_of(point));
+    if (changed && std::ranges::find(*changed, path) != changed->end()) continue;
+    point[a] = own;
+    deciding.push_back(join(spec_.axes[a].paths, ", "));
+  }
+  return deciding;
 }
 
 }  // namespace stagecraft

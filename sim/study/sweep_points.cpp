@@ -164,11 +164,11 @@ class Binder {
       if (path.starts_with(varied + ".") || varied.starts_with(path + "."))
         return error(constraint, "not-constant",
                      fmt::format("{} is not known before a point runs: {} varies", path, varied), kUseVaried);
-    if (const auto varied = facts_.follows(path))
-      error(
-          constraint, "not-constant",
-          fmt::format("{} is not known before a point runs: it follows from {}, which varies", path, *varied),
-          path == kGpusFact ? kUseVaried : "vary it, or give it");
+    if (const std::vector<std::string> varied = facts_.follows(path); !varied.empty())
+      error(constraint, "not-constant",
+            fmt::format("{} is not known before a point runs: it follows from {}, which {}", path,
+                        join(varied, " together with "), varied.size() > 1 ? "vary" : "varies"),
+            path == kGpusFact ? kUseVaried : "vary it, or give it");
   }
 
   void error(const Constraint& constraint, std::string code, std::string message, std::string hint) {

@@ -157,7 +157,7 @@ std::string PointRunner::payload(const Scenario& scenario) const {
     write_result(json, report, sweep_.options.detail);
     json.end_object();
     std::string keys = inside(json);
-    if (scenario.failures) keys += ",\"goodput\":" + render_json(goodput(scenario));
+    if (scenario.failures) keys += ",\"goodput\":" + render_json(goodput(scenario), {.inputs = false});
     return keys;
   } catch (const ScenarioError& error) {
     return refusal(by_file_of(sweep_.spec, error.diagnostics()));

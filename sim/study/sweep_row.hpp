@@ -8,7 +8,8 @@
 //             these name, the seed
 //   hash      of the resolved scenario and its files; null where it does not resolve. Points of one hash
 //             have one result
-//   goodput   the document of `goodput --json`, where the scenario has `failures`
+//   goodput   the document of `goodput --json`, where the scenario has `failures`; without its inputs, which take
+//             twenty more runs, and without what it was made from
 //   feasible  it ran, fits into memory and keeps what `assert` promises. Else `reasons` says why not: what
 //             could not be resolved, what is missed; what ran has its figures all the same
 //

@@ -137,6 +137,21 @@ class Splits(Case):
         self.assertIn("goodput", row)
         self.assertEqual([], [text for text in row["warnings"] if text.startswith("failures:")])
 
+    # docs/sweeps.md, "The rows".
+    def test_rows_lack_the_keys_that_the_manual_names(self):
+        base = f"{SOURCE}/scenarios/goodput/checkpoint-restart.yaml"
+        self.sweep.write_text(f"stagecraft: 1\nbase: {base}\nvary: {{failures.repeats: [2], network: [flow]}}\n")
+        words = (base, "--json", "--set", "failures.repeats=2", "--set", "network=flow")
+        result = json.loads(run("run", *words).stdout)
+        made_from = {"stagecraft_version", "scenario_hash", "profile_hash"}
+        goodput = json.loads(run("goodput", *words).stdout)
+        self.assertNotEqual([], goodput["inputs"])
+        for options, whole in (((), {"critical_path", "network", "shapes"}), (("--full",), set())):
+            row = json.loads(run("sweep", self.sweep, *options).stdout)
+            self.assertEqual(made_from | {"scenario"} | whole, result.keys() - row.keys(), options)
+            self.assertEqual({"stages"} if whole else set(), result["memory"].keys() - row["memory"].keys(), options)
+            self.assertEqual(made_from | {"inputs"}, goodput.keys() - row["goodput"].keys(), options)
+
     def test_warnings_of_loading_are_said_once(self):
         config = SOURCE / "tests/data/hf_config/made-nested-text-config.config.json"
         base = self.folder / "base.yaml"

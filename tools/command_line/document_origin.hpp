@@ -15,8 +15,9 @@ namespace stagecraft {
 // The document, an object, with these keys behind its own:
 //
 //   stagecraft_version   of the program
-//   scenario_hash        of the scenario with its options and all defaults, whatever file it is from, and of the
-//                        orders, traces and other jobs that it names (sim/scenario/scenario_hash.hpp)
+//   scenario_hash        of the scenario with its options and all defaults but for its name, whatever file it is
+//                        from, and of the orders, traces and other jobs that it names
+//                        (sim/scenario/scenario_hash.hpp)
 //   profile_hash         of the text of its profile, of several devices and other jobs each once; absent for
 //                        abstract stages
 [[nodiscard]] std::string with_origin(std::string document, const Scenario& scenario);

@@ -39,6 +39,7 @@ struct Answer {
   Report report;
   std::optional<FujiiEstimate> estimate;
   bool estimate_applies = false;  // its formulas read all that moves memory here
+  bool without_faults = false;    // with them the iteration does not finish
   std::vector<WhatIf> what_ifs;
 };
 
@@ -115,7 +116,10 @@ void print_json(const Answer& answer, const Scenario& scenario, Session& session
         .field("iteration_time_s", what_if.iteration_time)
         .end_object();
   }
-  json.end_array().field("warnings", answer.report.warnings).end_object();
+  std::vector<std::string> warnings = answer.report.warnings;
+  if (answer.without_faults)
+    warnings.emplace_back("faults: the iteration does not finish; these times are without them");
+  json.end_array().field("warnings", warnings).end_object();
   session.out << with_origin(json.str(), scenario) << '\n';
 }
 
@@ -196,6 +200,7 @@ int memory_command(const Arguments& arguments, Session& session) {
         Answer answer{.report = std::move(simulation.report),
                       .estimate = estimate_of(scenario, simulation.prepared.plan),
                       .estimate_applies = keys_not_read(scenario).empty(),
+                      .without_faults = !ends,
                       .what_ifs = {}};
         const MemoryLedger& memory = answer.report.memory;
         answer.what_ifs = memory_what_ifs(healthy, answer.report, reload);

@@ -86,6 +86,29 @@ TEST(Sensitivities, MoreBandwidthIsNeverSlower) {
   EXPECT_EQ(std::ranges::find(results, "forward of a stage", &Sensitivity::input), results.end());
 }
 
+// System: half of the optimizer on hosts: its states are copied over PCIe, then stepped in the host's memory.
+// Expectations: 10 % more of each way shortens its part, both together the whole step to 1 / 1.1. Without a stated
+// memory bandwidth the assumed one grows. A job that offloads nothing has neither input.
+TEST(Sensitivities, TheWaysToTheHostCountWhereSomethingIsOffloaded) {
+  const std::string path = "offload.optimizer_step_s";
+  for (const char* stated : {"409.6 GB/s", "null"}) {
+    const Scenario scenario =
+        load("llama3-8b-64xA100.yaml",
+             {"offload.optimizer=0.5", std::string("cluster.node.host_memory_bandwidth=") + stated});
+    const Amount base = simulate(scenario).offload.optimizer_step;
+    const auto results = sensitivities(scenario, path, base);
+    const double pcie = *of(results, "PCIe bandwidth").difference;
+    const double memory = *of(results, "host memory bandwidth").difference;
+    EXPECT_LT(pcie, -0.001);
+    EXPECT_LT(memory, -0.001);
+    EXPECT_NEAR(pcie + memory, 1 / 1.1 - 1, 1e-6);
+  }
+  const Scenario without = load("llama3-8b-64xA100.yaml");
+  const auto results = sensitivities(without, "iteration_time_s", simulate(without).iteration_time);
+  for (const char* input : {"PCIe bandwidth", "host memory bandwidth"})
+    EXPECT_EQ(std::ranges::find(results, input, &Sensitivity::input), results.end()) << input;
+}
+
 // System: all-reduces of 16 MiB over 8 H100, 125 us by a point of the curve, of which 29 us are the latency of
 // its formula. Expectation: 2.9 us more each, some 2 % of what the tensor ranks wait.
 TEST(Sensitivities, LatencyInANodeMovesThePointsOfCurves) {

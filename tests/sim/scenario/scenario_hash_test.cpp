@@ -37,13 +37,13 @@ class ScenarioHash : public testing::Test {
   }
 
   // Each time with a library that has read nothing.
-  [[nodiscard]] Scenario load(const std::string& text) const {
+  [[nodiscard]] Scenario load(const std::string& text, const std::string& file = "s.yaml") const {
     Diagnostics diagnostics;
-    const auto root = parse_yaml(text, "s.yaml", diagnostics);
+    const auto root = parse_yaml(text, file, diagnostics);
     Library library(repository_files().data());
     std::optional<Scenario> scenario;
     if (root)
-      scenario = read_scenario({.root = *root, .source = "s.yaml", .folder = folder_}, library, diagnostics);
+      scenario = read_scenario({.root = *root, .source = file, .folder = folder_}, library, diagnostics);
     for (const Diagnostic& diagnostic : diagnostics.sorted())
       EXPECT_NE(diagnostic.severity, Severity::kError) << render(diagnostic);
     return scenario.value();
@@ -57,9 +57,27 @@ class ScenarioHash : public testing::Test {
 };
 
 TEST_F(ScenarioHash, IsOfTheTextWhereNoFileIsNamed) {
-  const Scenario scenario = load(kJob);
-  EXPECT_EQ(scenario_hash(scenario), StableHash().add(std::string_view(to_yaml(scenario))).hex());
-  EXPECT_NE(scenario_hash(scenario), hash_of(kJob + "overlap: {gradients: false}\n"));
+  Scenario scenario = load(kJob + "name: a job\n");
+  const std::string hash = scenario_hash(scenario);
+  scenario.name.clear();
+  scenario.parallelism.data = 4;
+  EXPECT_EQ(hash, StableHash().add(std::string_view(to_yaml(scenario))).hex());
+  EXPECT_NE(hash, hash_of(kJob + "overlap: {gradients: false}\n"));
+}
+
+TEST_F(ScenarioHash, IsTheSameWhateverTheFileIsCalled) {
+  const std::string hash = scenario_hash(load(kJob, "s.yaml"));
+  EXPECT_EQ(hash, scenario_hash(load(kJob, "t.yaml")));
+  EXPECT_EQ(hash, hash_of(kJob + "name: a job\n"));
+}
+
+// 4 nodes of 8 GPUs over 8 tensor ranks.
+TEST_F(ScenarioHash, CountsTheReplicasThatAreLeft) {
+  const auto written = [this](const std::string& data) {
+    std::string job = kJob;
+    return hash_of(job.replace(job.find("tensor: 8"), 9, "tensor: 8, data: " + data));
+  };
+  EXPECT_EQ(hash_of(kJob), written("4"));
 }
 
 TEST_F(ScenarioHash, ChangesWithTheOrderInAFile) {

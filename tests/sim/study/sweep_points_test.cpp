@@ -126,6 +126,29 @@ TEST_F(SweepPointsTest, ADefaultThatFollowsFromWhatVariesIsRefused) {
   EXPECT_THAT(values("vary:\n  schedule: [1f1b, zb-v]\nwhere: pipeline == 4\n"), ElementsAre("1f1b", "zb-v"));
 }
 
+// Under ZeRO 3 both nodes run one software in bf16, and the H100 runs it in fp16, too; the A100 runs another there.
+TEST_F(SweepPointsTest, ADefaultThatFollowsFromSeveralVariedKeysTogetherIsRefused) {
+  const std::string llama = "llama3-8b-64xA100.yaml";
+  const std::string nodes = "vary:\n  cluster.node: [dgx-h100, dgx-a100-80gb]\n";
+  const std::string precisions = "  training.precision: [bf16, fp16]\n";
+  const std::string where = "where: software == 'fsdp2'\n";
+  overrides_ = {"cluster.node=dgx-h100", "parallelism.tensor=1", "parallelism.sequence_parallel=false",
+                "parallelism.data=64", "parallelism.zero_stage=3"};
+  EXPECT_THAT(values(nodes + precisions + where, llama),
+              ElementsAre("options.software is not known before a point runs: it follows from cluster.node "
+                          "together with training.precision, which vary"));
+  EXPECT_EQ(diagnostics_.items().at(0).code, "not-constant");
+  // The other key has no part in it, and the grid is too large to try each point.
+  const std::string lengths = "  training.sequence_length: {from: 8, to: 4096, step: 8}\n";
+  EXPECT_THAT(values(nodes + lengths + precisions + where, llama),
+              ElementsAre(HasSubstr("it follows from cluster.node together with training.precision, which")));
+  // Of a node that runs the same in both, and of one precision, it is a constant.
+  EXPECT_THAT(values("vary:\n  cluster.node: [dgx-h100]\n" + precisions + where, llama),
+              ElementsAre("dgx-h100 bf16", "dgx-h100 fp16"));
+  EXPECT_THAT(values(nodes + "  training.precision: [bf16]\n" + where, llama),
+              ElementsAre("dgx-h100 bf16", "dgx-a100-80gb bf16"));
+}
+
 // Nodes of 8 GPUs each, or a part of one.
 TEST_F(SweepPointsTest, GpusAreThoseOfTheJob) {
   const std::string gpt = "gpt3-175b-1024xA100.yaml";
