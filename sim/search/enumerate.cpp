@@ -274,7 +274,7 @@ class Enumerator {
   }
 
   [[nodiscard]] Numbers chunk_counts(std::int64_t pipeline) const {
-    if (!chunked_) return runs_one_chunk() ? Numbers{1} : Numbers{};
+    if (!chunked_) return {1};
     if (pipeline == 1 && chunks_.axis != nullptr) return some_unchunked_ ? Numbers{} : Numbers{1};
     Numbers counts;
     if (chunks_.all()) {
@@ -292,12 +292,6 @@ class Enumerator {
 
   [[nodiscard]] bool is_own_split(std::int64_t stages) const {
     return std::ssize(scenario_->parallelism.stage_layers) == stages;
-  }
-
-  // Abstract stages are as many in every plan (stage_axes.hpp): where a rank holds two, not in one chunk.
-  [[nodiscard]] bool runs_one_chunk() const {
-    return !std::holds_alternative<StagesSpec>(scenario_->model) || chunks_.values.empty() ||
-           std::ranges::find(chunks_.values, 1) != chunks_.values.end();
   }
 
   void add_micro_batches(SearchPoint point) {

@@ -202,7 +202,7 @@ bool set_in_place(const SearchAxis& axis) {
   const bool words = std::ranges::all_of(
       axis.values, [](const YamlNode& value) { return value.kind == YamlNode::Kind::kScalar; });
   const bool listed = std::ranges::find(kInPlace, axis.path) != kInPlace.end() || switch_at(axis.path);
-  return axis.all() || (listed && words);
+  return axis.all() || (listed && words && !axis.loaded);
 }
 
 std::size_t frame_choices(const SearchSpace& space, std::size_t most) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <iterator>
 #include <map>
 #include <string>
@@ -22,6 +23,7 @@ namespace {
 using testing_spaces::load;
 using testing_spaces::small_experts;
 using testing_spaces::small_gpt;
+using testing_spaces::small_stages;
 using testing_spaces::SmallSpace;
 
 struct NamedSpace {
@@ -71,7 +73,12 @@ std::vector<NamedSpace> spaces() {
       {"growing",
        small_gpt(),
        {.vary = {"schedule=1f1b", "parallelism.zero_stage=1", "training.micro_batch_size=1"},
-        .gpus = "2..32"}}};
+        .gpus = "2..32"}},
+      {"stages",
+       small_stages("1 ms", "", "schedule: interleaved-1f1b\n"),
+       {.vary = {"schedule=1f1b,looped-bfs,gpipe,interleaved-1f1b,zb-v,zb-h1,dualpipe-v",
+                 "overlap.gradients=true"},
+        .gpus = "8,16"}}};
 }
 
 // A space, and every plan of it simulated.
@@ -218,6 +225,44 @@ TEST(SearchPlans, CountsWhatDoesNotFitAndWhatDoesNotDivide) {
   EXPECT_EQ(result.refusals[0].code, "not-divisible");
   EXPECT_EQ(result.refusals[0].path, "training.global_batch_size");
   EXPECT_EQ(result.refusals[0].count, 1u);
+}
+
+// Oracle: the scenario with each order, as `run --set schedule=…` reads it. System: a rank has 8 micro-batches of
+// 3 ms, and only the work of its ranks is in the way of the fastest order.
+TEST(SearchPlans, SaysOfAbstractStagesWhatARunWithTheOrderSays) {
+  for (const std::string own : {"1f1b", "interleaved-1f1b", "looped-bfs"}) {
+    SCOPED_TRACE(own);
+    const std::string yaml = small_stages("1 ms", "", "schedule: " + own + "\n");
+    const SmallSpace small =
+        load(yaml, {.vary = {"schedule=1f1b,looped-bfs,gpipe,interleaved-1f1b,zb-v,zb-h1"}});
+    const SearchResult result = search_plans(small.plans, {.exhaustive = true});
+    EXPECT_EQ(result.ranked.size(), 6u);
+    for (const RankedPlan& plan : result.ranked) {
+      const std::string order = scenario_of(small.plans, plan.point).schedule.name;
+      SCOPED_TRACE(order);
+      Diagnostics diagnostics;
+      const auto root =
+          parse_yaml(small_stages("1 ms", "", "schedule: " + order + "\n"), "run.yaml", diagnostics);
+      const auto alone = read_scenario({.root = root.value(), .source = "run.yaml", .folder = "."},
+                                       repository_files(), diagnostics);
+      const Report report = simulate(alone.value());
+      EXPECT_EQ(plan.time, report.iteration_time);
+      EXPECT_EQ(plan.memory.peak, report.memory.heaviest().peak());
+      EXPECT_GE(plan.time, std::chrono::milliseconds(24));
+    }
+  }
+}
+
+// System: 8 costs on 4 ranks. Expectations: orders of one chunk have 4 stages, and are refused for that.
+TEST(SearchPlans, RefusesOrdersOfOtherStagesThanAreListed) {
+  const SmallSpace small = load(small_stages("[1 ms, 1 ms, 1 ms, 1 ms, 1 ms, 1 ms, 1 ms, 2 ms]"),
+                                {.vary = {"schedule=1f1b,zb-h1,zb-v"}});
+  const SearchResult result = search_plans(small.plans, {.exhaustive = true});
+  EXPECT_EQ(result.ranked.size(), 1u);
+  ASSERT_EQ(result.refusals.size(), 1u);
+  EXPECT_EQ(result.refusals[0].code, "wrong-count");
+  EXPECT_EQ(result.refusals[0].message, "8 entries for 4 stages");
+  EXPECT_EQ(result.refusals[0].count, 2u);
 }
 
 // Oracle: of all plans, those that keep the promise. The fastest plan does not, so it leaves none out, either.
