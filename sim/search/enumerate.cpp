@@ -167,6 +167,7 @@ class Enumerator {
     scenario_ = &here.scenario;
     gpus_ = here.gpus;
     chunked_ = here.chunked;
+    one_chunk_ = here.one_chunk;
     SearchPoint point{.frame = frame};
     point.own_recompute = recompute_.axis == nullptr;
     const ParallelSpec& own = scenario_->parallelism;
@@ -275,18 +276,14 @@ class Enumerator {
 
   [[nodiscard]] Numbers chunk_counts(std::int64_t pipeline) const {
     if (!chunked_) return {1};
-    if (pipeline == 1 && chunks_.axis != nullptr) return some_unchunked_ ? Numbers{} : Numbers{1};
+    if (!chunks_.all()) return choices(chunks_, scenario_->parallelism.virtual_stages, 1);
+    if (pipeline == 1) return one_chunk_ || !some_unchunked_ ? Numbers{1} : Numbers{};
+    const std::int64_t layers = layers_to_split(*scenario_) / pipeline;
+    const bool even = !space_.uneven_stages && layers_to_split(*scenario_) % pipeline == 0;
+    const std::int64_t most = chunks_.axis->at_most > 0 ? std::min(layers, chunks_.axis->at_most) : layers;
     Numbers counts;
-    if (chunks_.all()) {
-      const std::int64_t layers = layers_to_split(*scenario_) / pipeline;
-      const bool even = !space_.uneven_stages && layers_to_split(*scenario_) % pipeline == 0;
-      const std::int64_t most = chunks_.axis->at_most > 0 ? std::min(layers, chunks_.axis->at_most) : layers;
-      for (std::int64_t v = 2; v <= most; ++v)
-        if (!even || layers % v == 0 || is_own_split(pipeline * v)) counts.push_back(v);
-      return counts;
-    }
-    counts = choices(chunks_, scenario_->parallelism.virtual_stages, 1);
-    if (counts.size() > 1) std::erase(counts, 1);
+    for (std::int64_t v = one_chunk_ ? 1 : 2; v <= most; ++v)
+      if (!even || layers % v == 0 || is_own_split(pipeline * v)) counts.push_back(v);
     return counts;
   }
 
@@ -413,7 +410,7 @@ class Enumerator {
   // Properties of the current frame.
   const Scenario* scenario_ = nullptr;
   int gpus_ = 0;
-  bool chunked_ = false, has_experts_ = false;
+  bool chunked_ = false, one_chunk_ = true, has_experts_ = false;
 };
 
 }  // namespace

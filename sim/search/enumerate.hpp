@@ -36,8 +36,9 @@ struct SearchFrame {
   Scenario scenario;
   std::size_t choice = 0;  // its number among the choices of those values, those that are refused included
   int gpus = 0;
-  bool chunked = false;  // its schedule takes chunks
-  int own_zero = 0;      // ZeRO stage that the scenario has, whatever the frame was loaded with
+  bool chunked = false;   // its schedule takes chunks
+  bool one_chunk = true;  // it takes one chunk
+  int own_zero = 0;       // ZeRO stage that the scenario has, whatever the frame was loaded with
   std::optional<YamlNode> schedule = {}, recompute = {};  // as they are written, where they are
   RunOrders runs = {};
   // Plans of several stages that are none, as its software does not run its order.

@@ -21,6 +21,12 @@ constexpr std::array<std::string_view, 10> kInPlace = {
     "training.micro_batch_size", "parallelism.zero_stage",
     "training.recompute",        "parallelism.sequence_parallel"};
 
+// Do several ranks with one chunk each run the order?
+bool takes_one_chunk(const ScheduleKind& kind) {
+  constexpr PipelineShape kShape{.ranks = 2, .micro_batches = 8};
+  return !kind.constraint(kShape);
+}
+
 // "null" takes a value away.
 YamlNode given(const std::string& text, const std::string& file) {
   const bool null = text == "null";
@@ -176,8 +182,10 @@ class FrameLoader {
     if (const YamlNode* again = training == nullptr ? nullptr : training->find("recompute"))
       frame.recompute = *again;
     frame.runs = run_orders(frame.scenario, space_);
-    if (const ScheduleKind* order = find_schedule(frame.scenario.schedule.name))
+    if (const ScheduleKind* order = find_schedule(frame.scenario.schedule.name)) {
       frame.chunked = order->chunked;
+      frame.one_chunk = takes_one_chunk(*order);
+    }
     return frame;
   }
 

@@ -55,6 +55,27 @@ TEST(EnumeratePlans, CutsChunksOnlyForSchedulesThatRunThem) {
   EXPECT_EQ(small.plans.points.size(), 10u + 3u * 2u + 2u * 1u);
 }
 
+// System: 8 layers. Expectations: listed numbers of chunks are those of each pipeline, whether or not a schedule
+// takes them; of all that divide, 1 is tried where the schedule takes it.
+TEST(EnumeratePlans, TriesOneChunkWhereItIsListedOrTaken) {
+  const auto chunks = [](const std::string& order, const std::string& counts) {
+    const SmallSpace small =
+        load(small_gpt(kOnly3D), {.vary = {"schedule=" + order, "parallelism.virtual_stages=" + counts,
+                                           "parallelism.pipeline=1,2", "parallelism.tensor=1"}});
+    std::vector<std::pair<int, int>> seen;
+    for (const SearchPoint& point : small.plans.points)
+      seen.emplace_back(point.pipeline, point.virtual_stages);
+    return seen;
+  };
+  using Cut = std::pair<int, int>;  // ranks, and chunks of each
+  for (const std::string order : {"looped-bfs", "interleaved-1f1b"})
+    EXPECT_THAT(chunks(order, "1,4"), ElementsAre(Cut(1, 1), Cut(1, 4), Cut(2, 1), Cut(2, 4)));
+  EXPECT_THAT(chunks("looped-bfs", "all"), ElementsAre(Cut(1, 1), Cut(2, 1), Cut(2, 2), Cut(2, 4)));
+  EXPECT_THAT(chunks("interleaved-1f1b,gpipe", "all"),
+              ElementsAre(Cut(2, 2), Cut(2, 4), Cut(1, 1), Cut(2, 1)));
+  EXPECT_THAT(chunks("1f1b", "1,4"), ElementsAre(Cut(1, 1), Cut(2, 1)));
+}
+
 TEST(EnumeratePlans, ListsOnceWhatChangesNothing) {
   const SmallSpace small = load(
       small_gpt(kOnly3D), {.vary = {"parallelism.zero_stage=0,1", "parallelism.tensor=1,8",

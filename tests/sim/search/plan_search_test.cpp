@@ -308,6 +308,27 @@ TEST(SearchPlans, RefusesPlansOfOtherStagesThanAFixedSplitHas) {
   EXPECT_EQ(result.refusals[0].count, 3u);
 }
 
+// System: 30 layers on 2 ranks. Expectations: looped-bfs runs one chunk a rank, 4 do not divide the layers, and
+// interleaved-1f1b is refused with either.
+TEST(SearchPlans, RefusesListedChunksWithTheirReason) {
+  const auto result = [](const std::string& order) {
+    const SmallSpace small = load(
+        small_gpt(), {.vary = {"model.layers=30", "schedule=" + order, "parallelism.virtual_stages=1,4",
+                               "parallelism.pipeline=2", "parallelism.tensor=1", "parallelism.zero_stage=0",
+                               "training.recompute=none", "training.micro_batch_size=1"}});
+    return search_plans(small.plans, {.exhaustive = true});
+  };
+  const SearchResult looped = result("looped-bfs"), interleaved = result("interleaved-1f1b");
+  EXPECT_EQ(looped.ranked.size(), 1u);
+  ASSERT_EQ(looped.refusals.size(), 1u);
+  EXPECT_EQ(looped.refusals[0].code, "not-divisible");
+  EXPECT_EQ(looped.refusals[0].count, 1u);
+  EXPECT_TRUE(interleaved.ranked.empty());
+  std::vector<std::string> codes;
+  for (const SearchRefusal& refusal : interleaved.refusals) codes.push_back(refusal.code);
+  EXPECT_THAT(codes, testing::UnorderedElementsAre("not-divisible", "schedule-constraint"));
+}
+
 TEST(SearchPlans, StopsWhenItIsTold) {
   const SmallSpace small = load(small_gpt());
   const SearchResult result =
