@@ -307,7 +307,7 @@ class Enumerator {
     Numbers flags = sequence_.axis == nullptr ? Numbers{own.sequence_parallel ? 1 : 0} : sequence_.values;
     if (point.tensor == 1) flags = {std::ranges::min(flags)};
     Numbers stages = zero_.axis == nullptr ? Numbers{plans_.frames[point.frame].own_zero} : zero_.values;
-    if (!has_replicas(point)) stages = {std::ranges::min(stages)};
+    if (!has_replicas(point)) stages = different_without_shards(stages);
     const Numbers again = recompute_.axis == nullptr ? Numbers{0} : recompute_.values;
     for (const std::int64_t flag : flags) {
       point.sequence_parallel = flag != 0;
@@ -316,6 +316,23 @@ class Enumerator {
         add_zero_stages(point, stages);
       }
     }
+  }
+
+  // Where nobody shares, stages of ZeRO differ only in code that software runs under ZeRO all the same: it keeps
+  // weights in fp8, and copies buckets in one way under ZeRO 1 and in another above. The smallest of those that
+  // are alike.
+  [[nodiscard]] Numbers different_without_shards(Numbers stages) const {
+    const OptionsSpec& options = scenario_->options;
+    const bool fp8 = scenario_->training.precision == Precision::kFp8;
+    std::set<std::pair<bool, std::int64_t>> known;
+    const auto is_known = [&](std::int64_t zero) {
+      const bool holds_fp8 = fp8 && options.holds_fp8(static_cast<int>(zero));
+      const std::int64_t copies = options.memory.bucket_copies ? std::min<std::int64_t>(zero, 2) : 0;
+      return !known.emplace(holds_fp8, copies).second;
+    };
+    std::ranges::sort(stages);
+    std::erase_if(stages, is_known);
+    return stages;
   }
 
   // `point` has the first frame of its choice. Those of sharded weights may run other software.

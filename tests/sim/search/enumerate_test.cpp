@@ -320,6 +320,27 @@ TEST(EnumeratePlans, ShardsExpertsThatAloneHaveReplicas) {
   }
 }
 
+// System: one replica of 8 ranks. Expectations: Megatron-Core keeps weights in fp8 under any ZeRO and not without;
+// copies of buckets differ between ZeRO 0, 1 and the others.
+TEST(EnumeratePlans, TriesZeroOfOneReplicaWhereTheSoftwareDoesSomethingElse) {
+  const auto stages = [](const std::string& precision, const std::string& options) {
+    std::string yaml = small_gpt("options: {software: megatron-core" + options + "}\n");
+    yaml.replace(yaml.find("dgx-a100-80gb"), 13, "dgx-h100");
+    const SmallSpace small =
+        load(yaml, {.vary = {"parallelism.tensor=8", "schedule=1f1b", "parallelism.sequence_parallel=true",
+                             "training.recompute=none", "training.micro_batch_size=1",
+                             "parallelism.zero_stage=3,2,1,0", "training.precision=" + precision}});
+    std::vector<int> seen;
+    for (const SearchPoint& point : small.plans.points) seen.push_back(point.zero_stage);
+    return seen;
+  };
+  EXPECT_THAT(stages("bf16", ""), ElementsAre(0));
+  EXPECT_THAT(stages("bf16", ", fp8_parameters: true"), ElementsAre(0));
+  EXPECT_THAT(stages("fp8", ""), ElementsAre(0, 1));
+  EXPECT_THAT(stages("fp8", ", fp8_parameters: true"), ElementsAre(0));
+  EXPECT_THAT(stages("bf16", ", memory: {bucket_copies: true}"), ElementsAre(0, 1, 2));
+}
+
 TEST(EnumeratePlans, TakesAnyOrderThatIsAskedFor) {
   for (const SmallSpace& small : {load(small_gpt(), {.vary = {"schedule=zb-h1,zb-v"}}),
                                   load(small_gpt("search: {vary: {schedule: [zb-h1, zb-v]}}\n"))}) {

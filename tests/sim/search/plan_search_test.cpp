@@ -329,6 +329,26 @@ TEST(SearchPlans, RefusesListedChunksWithTheirReason) {
   EXPECT_THAT(codes, testing::UnorderedElementsAre("not-divisible", "schedule-constraint"));
 }
 
+// System: one replica whose weights are in fp8 under ZeRO alone. Expectations: less memory, and the figures of
+// the scenario with the same key.
+TEST(SearchPlans, SaysOfZeroOfOneReplicaWhatSimulateSays) {
+  std::string yaml = small_gpt("options: {software: megatron-core}\n");
+  yaml.replace(yaml.find("dgx-a100-80gb"), 13, "dgx-h100");
+  const SmallSpace small = load(
+      yaml, {.vary = {"parallelism.tensor=8", "schedule=1f1b", "parallelism.sequence_parallel=true",
+                      "training.recompute=none", "training.micro_batch_size=1", "training.precision=fp8"}});
+  const SearchResult result = search_plans(small.plans, {.exhaustive = true});
+  ASSERT_EQ(result.ranked.size(), 2u);
+  std::map<int, Bytes> peaks;
+  for (const RankedPlan& plan : result.ranked) {
+    const Report report = simulate(scenario_of(small.plans, plan.point));
+    EXPECT_EQ(plan.time, report.iteration_time);
+    EXPECT_EQ(plan.memory.peak, report.memory.heaviest().peak());
+    peaks.emplace(small.plans.points[plan.point].zero_stage, plan.memory.peak);
+  }
+  EXPECT_LT(peaks.at(1), peaks.at(0));
+}
+
 TEST(SearchPlans, StopsWhenItIsTold) {
   const SmallSpace small = load(small_gpt());
   const SearchResult result =
