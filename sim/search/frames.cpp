@@ -176,6 +176,8 @@ class FrameLoader {
     const int gpus = scenario->cluster->gpu_count();
     if (const char* degree = split_degree(kind))
       if (auto with = with_degree(degree, assignments, gpus)) scenario = std::move(with);
+    for (const SearchAxis& axis : space_.axes)  // a point writes them, and is refused as if a person had
+      if (set_in_place(axis)) scenario->origins.insert_or_assign(axis.path, axis.where);
     SearchFrame frame{.scenario = *std::move(scenario), .choice = choice_, .gpus = gpus};
     if (const YamlNode* order = tree.root.find("schedule")) frame.schedule = *order;
     const YamlNode* training = tree.root.find("training");

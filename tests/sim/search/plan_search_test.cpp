@@ -308,6 +308,42 @@ TEST(SearchPlans, RefusesPlansOfOtherStagesThanAFixedSplitHas) {
   EXPECT_EQ(result.refusals[0].count, 3u);
 }
 
+// Oracle: the scenario with all that varies written. Expectations: one reason has one path, whatever the ZeRO
+// stage of the plan and the degrees of the scenario, and it is that of a run.
+TEST(SearchPlans, BlamesTheKeyThatARunWithThePlanBlames) {
+  const auto reasons = [](const std::string& yaml, std::vector<std::string> vary) {
+    for (const char* one : {"schedule=interleaved-1f1b", "training.recompute=none",
+                            "training.micro_batch_size=1", "parallelism.zero_stage=0,1,2,3"})
+      vary.emplace_back(one);
+    const SmallSpace small = load(yaml, {.vary = vary});
+    std::map<std::string, std::size_t> seen;
+    for (const SearchRefusal& refusal : search_plans(small.plans, {}).refusals) {
+      seen[refusal.code + " " + refusal.path] += refusal.count;
+      std::string written = to_yaml(scenario_of(small.plans, refusal.point));
+      Diagnostics diagnostics;
+      const auto root = parse_yaml(written, "plan.yaml", diagnostics);
+      const auto alone = read_scenario({.root = root.value(), .source = "plan.yaml", .folder = "."},
+                                       repository_files(), diagnostics);
+      IterationPredictor predictor(&*alone.value().cluster);
+      EXPECT_FALSE(predictor.place(alone.value(), diagnostics).has_value());
+      const std::vector<Diagnostic> said = diagnostics.sorted();
+      EXPECT_EQ(one_line(*first_error(said)), refusal.path + ": " + refusal.message);
+    }
+    return seen;
+  };
+  const std::vector<std::string> cut = {"model.layers=30", "parallelism.virtual_stages=4",
+                                        "parallelism.tensor=1", "parallelism.pipeline=2"};
+  using Reasons = std::map<std::string, std::size_t>;
+  const Reasons layers = {{"not-divisible parallelism.pipeline", 4}};
+  EXPECT_EQ(reasons(small_gpt(), cut), layers);
+  EXPECT_EQ(reasons(small_gpt("parallelism: {pipeline: 2}\n"), cut), layers);
+  const std::vector<std::string> experts = {"parallelism.tensor=2", "parallelism.pipeline=2",
+                                            "parallelism.virtual_stages=2",
+                                            "parallelism.sequence_parallel=false"};
+  EXPECT_EQ(reasons(small_experts(), experts),
+            (Reasons{{"needs-another-key parallelism.sequence_parallel", 12}}));
+}
+
 // System: 30 layers on 2 ranks. Expectations: looped-bfs runs one chunk a rank, 4 do not divide the layers, and
 // interleaved-1f1b is refused with either.
 TEST(SearchPlans, RefusesListedChunksWithTheirReason) {
