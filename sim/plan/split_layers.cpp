@@ -123,7 +123,6 @@ bool check_even_split(const TransformerSpec& model, const ParallelSpec& spec, st
     hint = fmt::format("pipeline {} would; or ", any_of(pipelines));
   if (spec.virtual_stages > 1 && !chunks.empty())
     hint += fmt::format("virtual_stages {}{}; or ", any_of(chunks), pipelines.empty() ? " would" : "");
-  // A search writes neither of the two in its frames.
   const std::string path = spec.virtual_stages == 1
                                ? "parallelism.pipeline"
                                : report.written("parallelism.pipeline", "parallelism.virtual_stages");

@@ -167,6 +167,7 @@ class Enumerator {
     scenario_ = &here.scenario;
     gpus_ = here.gpus;
     chunked_ = here.chunked;
+    one_chunk_ = here.one_chunk;
     SearchPoint point{.frame = frame};
     point.own_recompute = recompute_.axis == nullptr;
     const ParallelSpec& own = scenario_->parallelism;
@@ -274,30 +275,20 @@ class Enumerator {
   }
 
   [[nodiscard]] Numbers chunk_counts(std::int64_t pipeline) const {
-    if (!chunked_) return runs_one_chunk() ? Numbers{1} : Numbers{};
-    if (pipeline == 1 && chunks_.axis != nullptr) return some_unchunked_ ? Numbers{} : Numbers{1};
+    if (!chunked_) return {1};
+    if (!chunks_.all()) return choices(chunks_, scenario_->parallelism.virtual_stages, 1);
+    if (pipeline == 1) return one_chunk_ || !some_unchunked_ ? Numbers{1} : Numbers{};
+    const std::int64_t layers = layers_to_split(*scenario_) / pipeline;
+    const bool even = !space_.uneven_stages && layers_to_split(*scenario_) % pipeline == 0;
+    const std::int64_t most = chunks_.axis->at_most > 0 ? std::min(layers, chunks_.axis->at_most) : layers;
     Numbers counts;
-    if (chunks_.all()) {
-      const std::int64_t layers = layers_to_split(*scenario_) / pipeline;
-      const bool even = !space_.uneven_stages && layers_to_split(*scenario_) % pipeline == 0;
-      const std::int64_t most = chunks_.axis->at_most > 0 ? std::min(layers, chunks_.axis->at_most) : layers;
-      for (std::int64_t v = 2; v <= most; ++v)
-        if (!even || layers % v == 0 || is_own_split(pipeline * v)) counts.push_back(v);
-      return counts;
-    }
-    counts = choices(chunks_, scenario_->parallelism.virtual_stages, 1);
-    if (counts.size() > 1) std::erase(counts, 1);
+    for (std::int64_t v = one_chunk_ ? 1 : 2; v <= most; ++v)
+      if (!even || layers % v == 0 || is_own_split(pipeline * v)) counts.push_back(v);
     return counts;
   }
 
   [[nodiscard]] bool is_own_split(std::int64_t stages) const {
     return std::ssize(scenario_->parallelism.stage_layers) == stages;
-  }
-
-  // Abstract stages are as many in every plan (stage_axes.hpp): where a rank holds two, not in one chunk.
-  [[nodiscard]] bool runs_one_chunk() const {
-    return !std::holds_alternative<StagesSpec>(scenario_->model) || chunks_.values.empty() ||
-           std::ranges::find(chunks_.values, 1) != chunks_.values.end();
   }
 
   void add_micro_batches(SearchPoint point) {
@@ -316,7 +307,7 @@ class Enumerator {
     Numbers flags = sequence_.axis == nullptr ? Numbers{own.sequence_parallel ? 1 : 0} : sequence_.values;
     if (point.tensor == 1) flags = {std::ranges::min(flags)};
     Numbers stages = zero_.axis == nullptr ? Numbers{plans_.frames[point.frame].own_zero} : zero_.values;
-    if (!has_replicas(point)) stages = {std::ranges::min(stages)};
+    if (!has_replicas(point)) stages = different_without_shards(stages);
     const Numbers again = recompute_.axis == nullptr ? Numbers{0} : recompute_.values;
     for (const std::int64_t flag : flags) {
       point.sequence_parallel = flag != 0;
@@ -325,6 +316,23 @@ class Enumerator {
         add_zero_stages(point, stages);
       }
     }
+  }
+
+  // Where nobody shares, stages of ZeRO differ only in code that software runs under ZeRO all the same: it keeps
+  // weights in fp8, and copies buckets in one way under ZeRO 1 and in another above. The smallest of those that
+  // are alike.
+  [[nodiscard]] Numbers different_without_shards(Numbers stages) const {
+    const OptionsSpec& options = scenario_->options;
+    const bool fp8 = scenario_->training.precision == Precision::kFp8;
+    std::set<std::pair<bool, std::int64_t>> known;
+    const auto is_known = [&](std::int64_t zero) {
+      const bool holds_fp8 = fp8 && options.holds_fp8(static_cast<int>(zero));
+      const std::int64_t copies = options.memory.bucket_copies ? std::min<std::int64_t>(zero, 2) : 0;
+      return !known.emplace(holds_fp8, copies).second;
+    };
+    std::ranges::sort(stages);
+    std::erase_if(stages, is_known);
+    return stages;
   }
 
   // `point` has the first frame of its choice. Those of sharded weights may run other software.
@@ -361,8 +369,9 @@ class Enumerator {
     return groups;
   }
 
-  // A flash kernel recomputes the attention core itself, so selective recompute of the core is never better
-  // than none, where that is tried.
+  // A flash kernel recomputes the attention core itself, so selective recompute of the core is no better than
+  // none, where that is tried. Software that runs the kernel again loses time and saves about a thousandth of the
+  // memory, which a search does without.
   [[nodiscard]] bool repeats_for_nothing(const SearchPoint& point) const {
     const Scenario& scenario = plans_.frames[point.frame].scenario;
     return point.recompute == Recompute::kSelective && scenario.training.attention == Attention::kFlash &&
@@ -419,7 +428,7 @@ class Enumerator {
   // Properties of the current frame.
   const Scenario* scenario_ = nullptr;
   int gpus_ = 0;
-  bool chunked_ = false, has_experts_ = false;
+  bool chunked_ = false, one_chunk_ = true, has_experts_ = false;
 };
 
 }  // namespace

@@ -5,8 +5,9 @@
 //   experts, what a schedule takes) is for the placement to judge, so that each refusal has its reason.
 //   Orders of the default space that the software does not run make no plan (software_orders.hpp).
 //   What changes nothing is listed once: sequence parallelism of a single tensor rank, ZeRO of a single
-//   replica, selective recompute beside none where attention is flash, chunks of a schedule that runs one,
-//   and other keys where they have no effect (same_plans.hpp).
+//   replica (but for what software does under ZeRO alone), chunks of a schedule that runs one, and other keys
+//   where they have no effect (same_plans.hpp). Selective recompute of the core of flash attention, which frees
+//   next to nothing, is left out beside none.
 //   Layers of the stages are the scenario's in plans that have as many stages as its split has entries, and
 //   in all where the split is fixed; else even, or spread.
 #pragma once
@@ -36,8 +37,9 @@ struct SearchFrame {
   Scenario scenario;
   std::size_t choice = 0;  // its number among the choices of those values, those that are refused included
   int gpus = 0;
-  bool chunked = false;  // its schedule takes chunks
-  int own_zero = 0;      // ZeRO stage that the scenario has, whatever the frame was loaded with
+  bool chunked = false;   // its schedule takes chunks
+  bool one_chunk = true;  // it takes one chunk
+  int own_zero = 0;       // ZeRO stage that the scenario has, whatever the frame was loaded with
   std::optional<YamlNode> schedule = {}, recompute = {};  // as they are written, where they are
   RunOrders runs = {};
   // Plans of several stages that are none, as its software does not run its order.

@@ -21,6 +21,12 @@ constexpr std::array<std::string_view, 10> kInPlace = {
     "training.micro_batch_size", "parallelism.zero_stage",
     "training.recompute",        "parallelism.sequence_parallel"};
 
+// Do several ranks with one chunk each run the order?
+bool takes_one_chunk(const ScheduleKind& kind) {
+  constexpr PipelineShape kShape{.ranks = 2, .micro_batches = 8};
+  return !kind.constraint(kShape);
+}
+
 // "null" takes a value away.
 YamlNode given(const std::string& text, const std::string& file) {
   const bool null = text == "null";
@@ -170,14 +176,18 @@ class FrameLoader {
     const int gpus = scenario->cluster->gpu_count();
     if (const char* degree = split_degree(kind))
       if (auto with = with_degree(degree, assignments, gpus)) scenario = std::move(with);
+    for (const SearchAxis& axis : space_.axes)  // a point writes them, and is refused as if a person had
+      if (set_in_place(axis)) scenario->origins.insert_or_assign(axis.path, axis.where);
     SearchFrame frame{.scenario = *std::move(scenario), .choice = choice_, .gpus = gpus};
     if (const YamlNode* order = tree.root.find("schedule")) frame.schedule = *order;
     const YamlNode* training = tree.root.find("training");
     if (const YamlNode* again = training == nullptr ? nullptr : training->find("recompute"))
       frame.recompute = *again;
     frame.runs = run_orders(frame.scenario, space_);
-    if (const ScheduleKind* order = find_schedule(frame.scenario.schedule.name))
+    if (const ScheduleKind* order = find_schedule(frame.scenario.schedule.name)) {
       frame.chunked = order->chunked;
+      frame.one_chunk = takes_one_chunk(*order);
+    }
     return frame;
   }
 
@@ -202,7 +212,7 @@ bool set_in_place(const SearchAxis& axis) {
   const bool words = std::ranges::all_of(
       axis.values, [](const YamlNode& value) { return value.kind == YamlNode::Kind::kScalar; });
   const bool listed = std::ranges::find(kInPlace, axis.path) != kInPlace.end() || switch_at(axis.path);
-  return axis.all() || (listed && words);
+  return axis.all() || (listed && words && !axis.loaded);
 }
 
 std::size_t frame_choices(const SearchSpace& space, std::size_t most) {

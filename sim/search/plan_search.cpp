@@ -156,9 +156,9 @@ class Search {
 
   void refuse_unfit(std::size_t point, const Judged& plan) {
     if (!plan.placed) return refuse(point, plan.reason);
-    const bool is_new = !refusals_[plans_.points[point].gpus()].contains({"out-of-memory", ""});
+    const bool is_new = !refusals_[plans_.points[point].gpus()].contains({"out-of-memory", "memory"});
     refuse(point, {.code = "out-of-memory",
-                   .path = "",
+                   .path = "memory",
                    .message = is_new ? memory_of(scenario_of(plans_, point)).shortage() : "",
                    .hint = ""});
   }

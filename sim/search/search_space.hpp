@@ -35,6 +35,7 @@ struct SearchAxis {
   std::int64_t at_most = 0;           // largest of them; 0: no limit
   std::int64_t tokens_each = 0;       // fewest tokens per rank, for parallelism.context
   bool usual = false;                 // belongs to the default space
+  bool loaded = false;                // its values are loaded, though the path could be set in place
   SourceLocation where = {};
 
   [[nodiscard]] bool all() const { return values.empty(); }

@@ -39,12 +39,18 @@ bool knows(const StagesSpec& stages, std::string_view path) {
   return std::ranges::none_of(kOfOneCost, has) && std::ranges::none_of(idle_keys_of_stages(), is_of);
 }
 
-// Chunks of each rank, so that stages are as many as they are.
+// Chunks of each rank, so that stages are as many as their costs.
 std::size_t chunks_of(const Scenario& scenario, const StagesSpec& stages) {
   const auto ranks = static_cast<std::size_t>(scenario.parallelism.pipeline);
   const std::size_t listed = listed_stages(stages);
-  if (listed > 0 && listed % ranks == 0) return listed / ranks;
-  return static_cast<std::size_t>(scenario.parallelism.virtual_stages);
+  return listed > 0 && listed % ranks == 0 ? listed / ranks : 1;
+}
+
+// Whether costs are those of a rank or of a chunk depends on whether somebody says the chunks, which only the
+// loader sees.
+void load_chunks(const Scenario& scenario, const StagesSpec& stages, SearchAxis& axis) {
+  axis.loaded = true;
+  if (axis.all()) axis.values = {yaml_scalar(std::to_string(chunks_of(scenario, stages)))};
 }
 
 }  // namespace
@@ -65,13 +71,12 @@ void keep_to_stages(const ScenarioTree& base, Library& library, SearchSpace& spa
   const auto kept = [&](const SearchAxis& axis) {
     return axis.usual && (axis.path == kChunks || !knows(*stages, axis.path));
   };
+  const bool counted = scenario->origins.contains(std::string(kChunks));
   for (const SearchAxis& axis : space.axes)
-    if (kept(axis)) space.kept.push_back(axis.path);
+    if (kept(axis) && (axis.path != kChunks || counted)) space.kept.push_back(axis.path);
   std::erase_if(space.axes, kept);
-  if (space.find(kChunks) != nullptr) return;  // asked for, and known
-  space.axes.push_back({.path = std::string(kChunks),
-                        .values = {yaml_scalar(std::to_string(chunks_of(*scenario, *stages)))},
-                        .usual = true});
+  for (SearchAxis& axis : space.axes)
+    if (axis.path == kChunks) load_chunks(*scenario, *stages, axis);  // asked for, and known
 }
 
 }  // namespace stagecraft

@@ -3,8 +3,8 @@
 //   Their costs are given for one stage on the scenario's ranks and one of its micro-batches. With half the
 //   stages, or two samples in each micro-batch, a plan would do other work at the same cost, and win by that:
 //   those degrees stay what the scenario says, and so does what stages take no notice of. Orders, replicas
-//   and keys that are listed with values vary. Stages are as many in every plan: as there are costs, or as
-//   the scenario has.
+//   and keys that are listed with values vary. A rank has the chunks that the loader gives it: as many as
+//   the scenario writes, or else as the order has, among which it shares the costs of the rank.
 #pragma once
 
 #include "base/diagnostic.hpp"
@@ -15,7 +15,8 @@
 namespace stagecraft {
 
 // Moves the default axes that do not apply to the stages of `base` into `space.kept`; reports axes that the
-// user requested. Other models are unchanged.
+// user requested. Chunks that nobody counts belong to the order, and are not among those that are kept. Other
+// models are unchanged.
 void keep_to_stages(const ScenarioTree& base, Library& library, SearchSpace& space, Diagnostics& diagnostics);
 
 }  // namespace stagecraft

@@ -74,6 +74,7 @@ class Search(unittest.TestCase):
         self.assertNotIn("", [reason["example"] for reason in rejected])
         self.assertRegex(*[reason["example"] for reason in rejected if reason["code"] == "out-of-memory"],
                          r"^stage \d+ needs .* of 79\.1 GiB$")
+        self.assertEqual(["memory"], [reason["path"] for reason in rejected if reason["code"] == "out-of-memory"])
 
     def test_the_key_that_plans_need_besides_is_said(self):
         words = ["--set", "model.experts={count: 8, top_k: 2, ffn_hidden: 4096}", "--vary", "parallelism.tensor=1,2", "--fix",
@@ -424,6 +425,9 @@ class Search(unittest.TestCase):
         self.assertIn("parallelism.pipeline", answer["kept"])
         for plan in answer["ranked"]:
             self.assertEqual(plan["plan"]["parallelism.pipeline"], 4)
+            values = [word for path, value in plan["plan"].items() for word in ("--set", f"{path}={json.dumps(value)}")]
+            alone = json.loads(self.run_it("run", self.file, "--json", *values).stdout)
+            self.assertEqual(alone["iteration_time_s"], plan["iteration_time_s"])
         self.assertIn("kept             the scenario's tensor, pipeline, ", self.run_it("search", self.file).stdout)
         self.assertIn("parallelism.tensor: abstract stages have costs for the scenario's own alone",
                       self.run_it("search", self.file, "--vary", "parallelism.tensor=1,2", code=WRONG_INPUT).stderr)

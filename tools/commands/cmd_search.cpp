@@ -33,7 +33,6 @@ constexpr int kMostListed = 1'000'000;
 std::vector<VariedPath> searched_paths(const SearchSpace& space) {
   std::vector<VariedPath> paths;
   for (const SearchAxis& axis : space.axes) {
-    if (axis.usual && axis.values.size() == 1) continue;  // the scenario's own number of chunks
     const std::string usual = fmt::format("the search varies it (--fix {} keeps it)", axis.path);
     paths.push_back({.path = axis.path, .why = axis.usual ? usual : "the search varies it"});
   }

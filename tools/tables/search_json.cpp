@@ -3,6 +3,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "base/json.hpp"
@@ -15,6 +16,8 @@
 
 namespace stagecraft {
 namespace {
+
+constexpr const char* kChunksPath = "parallelism.virtual_stages";
 
 class SearchJson {
  public:
@@ -125,6 +128,13 @@ class SearchJson {
     part ? json_.value(cluster.gpus_used) : json_.null();
   }
 
+  // Chunks of abstract stages that nobody counts are the order's: where they were written, each would cost what
+  // the scenario says of a rank.
+  [[nodiscard]] bool follows_order(std::size_t point) const {
+    const Scenario& scenario = answer_.plans.frames[answer_.plans.points[point].frame].scenario;
+    return std::holds_alternative<StagesSpec>(scenario.model) && !scenario.origins.contains(kChunksPath);
+  }
+
   // A whole comes before its parts, which overrule it.
   void write_plan(const char* key, std::size_t point) {
     json_.key(key).begin_object();
@@ -133,6 +143,7 @@ class SearchJson {
     std::ranges::stable_sort(cells, std::ranges::less(),
                              [](const PlanCell& cell) { return std::ranges::count(cell.path, '.'); });
     for (const PlanCell& cell : cells) {
+      if (cell.path == kChunksPath && follows_order(point)) continue;
       json_.key(cell.path);
       const auto number = parse_number(cell.value);
       if (cell.node != nullptr)

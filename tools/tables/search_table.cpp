@@ -58,7 +58,7 @@ std::string phrase_of(const SearchRefusal& refusal) {
                                        &std::pair<std::string_view, std::string_view>::first);
   if (known == kPhrases.end()) return fmt::format("{}: {}", refusal.path, refusal.message);
   std::string phrase(known->second);
-  if (!refusal.path.empty()) phrase += " (" + refusal.path + ")";
+  if (refusal.code != "out-of-memory") phrase += " (" + refusal.path + ")";
   if (refusal.code == "assertion-missed") phrase += fmt::format(", the nearest: {}", refusal.message);
   // The path is what the plan says; which other key it needs says the hint.
   if (refusal.code == kAnotherKey && !refusal.hint.empty()) phrase += ": " + refusal.hint;

@@ -4,12 +4,15 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <tuple>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "sim/plan/parallel_plan.hpp"
@@ -50,6 +53,27 @@ TEST(EnumeratePlans, TakesAllGpusInEveryWay) {
 TEST(EnumeratePlans, CutsChunksOnlyForSchedulesThatRunThem) {
   const SmallSpace small = load(small_gpt(kOnly3D), {.vary = {"schedule=1f1b,interleaved-1f1b"}});
   EXPECT_EQ(small.plans.points.size(), 10u + 3u * 2u + 2u * 1u);
+}
+
+// System: 8 layers. Expectations: listed numbers of chunks are those of each pipeline, whether or not a schedule
+// takes them; of all that divide, 1 is tried where the schedule takes it.
+TEST(EnumeratePlans, TriesOneChunkWhereItIsListedOrTaken) {
+  const auto chunks = [](const std::string& order, const std::string& counts) {
+    const SmallSpace small =
+        load(small_gpt(kOnly3D), {.vary = {"schedule=" + order, "parallelism.virtual_stages=" + counts,
+                                           "parallelism.pipeline=1,2", "parallelism.tensor=1"}});
+    std::vector<std::pair<int, int>> seen;
+    for (const SearchPoint& point : small.plans.points)
+      seen.emplace_back(point.pipeline, point.virtual_stages);
+    return seen;
+  };
+  using Cut = std::pair<int, int>;  // ranks, and chunks of each
+  for (const std::string order : {"looped-bfs", "interleaved-1f1b"})
+    EXPECT_THAT(chunks(order, "1,4"), ElementsAre(Cut(1, 1), Cut(1, 4), Cut(2, 1), Cut(2, 4)));
+  EXPECT_THAT(chunks("looped-bfs", "all"), ElementsAre(Cut(1, 1), Cut(2, 1), Cut(2, 2), Cut(2, 4)));
+  EXPECT_THAT(chunks("interleaved-1f1b,gpipe", "all"),
+              ElementsAre(Cut(2, 2), Cut(2, 4), Cut(1, 1), Cut(2, 1)));
+  EXPECT_THAT(chunks("1f1b", "1,4"), ElementsAre(Cut(1, 1), Cut(2, 1)));
 }
 
 TEST(EnumeratePlans, ListsOnceWhatChangesNothing) {
@@ -296,6 +320,27 @@ TEST(EnumeratePlans, ShardsExpertsThatAloneHaveReplicas) {
   }
 }
 
+// System: one replica of 8 ranks. Expectations: Megatron-Core keeps weights in fp8 under any ZeRO and not without;
+// copies of buckets differ between ZeRO 0, 1 and the others.
+TEST(EnumeratePlans, TriesZeroOfOneReplicaWhereTheSoftwareDoesSomethingElse) {
+  const auto stages = [](const std::string& precision, const std::string& options) {
+    std::string yaml = small_gpt("options: {software: megatron-core" + options + "}\n");
+    yaml.replace(yaml.find("dgx-a100-80gb"), 13, "dgx-h100");
+    const SmallSpace small =
+        load(yaml, {.vary = {"parallelism.tensor=8", "schedule=1f1b", "parallelism.sequence_parallel=true",
+                             "training.recompute=none", "training.micro_batch_size=1",
+                             "parallelism.zero_stage=3,2,1,0", "training.precision=" + precision}});
+    std::vector<int> seen;
+    for (const SearchPoint& point : small.plans.points) seen.push_back(point.zero_stage);
+    return seen;
+  };
+  EXPECT_THAT(stages("bf16", ""), ElementsAre(0));
+  EXPECT_THAT(stages("bf16", ", fp8_parameters: true"), ElementsAre(0));
+  EXPECT_THAT(stages("fp8", ""), ElementsAre(0, 1));
+  EXPECT_THAT(stages("fp8", ", fp8_parameters: true"), ElementsAre(0));
+  EXPECT_THAT(stages("bf16", ", memory: {bucket_copies: true}"), ElementsAre(0, 1, 2));
+}
+
 TEST(EnumeratePlans, TakesAnyOrderThatIsAskedFor) {
   for (const SmallSpace& small : {load(small_gpt(), {.vary = {"schedule=zb-h1,zb-v"}}),
                                   load(small_gpt("search: {vary: {schedule: [zb-h1, zb-v]}}\n"))}) {
@@ -380,29 +425,80 @@ TEST(EnumeratePlans, VariesOfAbstractStagesWhatTheirCostsKnow) {
   const SmallSpace small = load(small_stages());
   ASSERT_FALSE(small.plans.points.empty());
   for (const SearchPoint& point : small.plans.points) {
-    EXPECT_EQ(std::tuple(point.tensor, point.pipeline, point.data, point.virtual_stages, point.micro_batch),
-              std::tuple(1, 4, 2, 1, 1));
+    EXPECT_EQ(std::tuple(point.tensor, point.pipeline, point.data, point.micro_batch),
+              std::tuple(1, 4, 2, 1));
     EXPECT_TRUE(point.own_recompute);
     EXPECT_EQ(point.zero_stage, 0);
   }
   EXPECT_THAT(orders_of(small), testing::IsSupersetOf({"1f1b", "zb-h1"}));
   EXPECT_THAT(small.space.kept,
               ElementsAre("parallelism.tensor", "parallelism.pipeline", "parallelism.context",
-                          "parallelism.expert", "parallelism.virtual_stages", "training.micro_batch_size",
-                          "training.recompute", "parallelism.zero_stage", "parallelism.sequence_parallel"));
+                          "parallelism.expert", "training.micro_batch_size", "training.recompute",
+                          "parallelism.zero_stage", "parallelism.sequence_parallel"));
+  EXPECT_THAT(load(small_stages("1 ms", ", virtual_stages: 1")).space.kept,
+              testing::Contains("parallelism.virtual_stages"));
   EXPECT_TRUE(load(small_gpt()).space.kept.empty());
 }
 
-// System: 8 stages on 4 ranks, said by the scenario or by as many costs. Expectations: two a rank in every
-// plan, so orders of one chunk make none.
-TEST(EnumeratePlans, HasAsManyAbstractStagesInEveryPlan) {
-  for (const std::string& yaml : {small_stages("1 ms", ", virtual_stages: 2", "schedule: zb-v\n"),
-                                  small_stages("[1 ms, 1 ms, 1 ms, 1 ms, 1 ms, 1 ms, 1 ms, 2 ms]")}) {
-    const SmallSpace small = load(yaml);
-    for (const SearchPoint& point : small.plans.points) EXPECT_EQ(point.virtual_stages, 2);
-    EXPECT_THAT(orders_of(small),
-                ElementsAre("interleaved-1f1b", "interleaved-pytorch", "interleaved-zb", "zb-v"));
+// Chunks of each order, and the forward of a stage in milliseconds.
+std::map<std::string, std::pair<int, double>> chunks_and_forwards(const SmallSpace& small) {
+  std::map<std::string, std::pair<int, double>> seen;
+  for (const SearchPoint& point : small.plans.points) {
+    const Scenario& scenario = small.plans.frames[point.frame].scenario;
+    const auto& stages = std::get<StagesSpec>(scenario.model);
+    seen[scenario.schedule.name] = {point.virtual_stages, to_seconds(stages.forward.front()) * 1e3};
   }
+  return seen;
+}
+
+// System: one cost of 1 ms on each of 4 ranks. Expectations: whatever order the scenario itself has, an order
+// has its own chunks, which share the cost of the rank.
+TEST(EnumeratePlans, GivesAbstractStagesTheChunksOfTheirOrder) {
+  using Stage = std::pair<int, double>;
+  const auto seen = [](const std::string& more) {
+    return chunks_and_forwards(
+        load(small_stages("1 ms", "", more), {.vary = {"schedule=1f1b,looped-bfs,gpipe,zb-v"}}));
+  };
+  for (const std::string more : {"", "schedule: 1f1b\n", "schedule: interleaved-1f1b\n", "schedule: gpipe\n"})
+    EXPECT_THAT(seen(more),
+                ElementsAre(std::pair("1f1b", Stage(1, 1)), std::pair("gpipe", Stage(1, 1)),
+                            std::pair("looped-bfs", Stage(2, 0.5)), std::pair("zb-v", Stage(2, 0.5))))
+        << more;
+}
+
+// System: the scenario says 2 chunks. Expectations: each costs 1 ms, and orders of one chunk are refused as the
+// loader would.
+TEST(EnumeratePlans, GivesAbstractStagesTheChunksThatTheScenarioSays) {
+  const SmallSpace small = load(small_stages("1 ms", ", virtual_stages: 2", "schedule: zb-v\n"));
+  const std::pair two(2, 1.0);
+  EXPECT_THAT(chunks_and_forwards(small),
+              ElementsAre(std::pair("interleaved-1f1b", two), std::pair("interleaved-pytorch", two),
+                          std::pair("interleaved-zb", two), std::pair("zb-v", two)));
+  ASSERT_EQ(small.plans.refused.size(), 1u);
+  EXPECT_EQ(small.plans.refused[0].count, 2u);  // 1f1b and zb-h1
+  EXPECT_EQ(one_line(small.plans.refused[0].reason),
+            "parallelism.virtual_stages: 2 chunks a rank, but schedule 1f1b runs 1");
+}
+
+// System: 8 costs on 4 ranks. Expectations: listed numbers of chunks are tried with each order; all is those of
+// the costs.
+TEST(EnumeratePlans, TriesListedChunksOfAbstractStages) {
+  const std::string yaml = small_stages("[1 ms, 1 ms, 1 ms, 1 ms, 1 ms, 1 ms, 1 ms, 2 ms]");
+  const auto orders = [&](const std::string& chunks) {
+    const SmallSpace small =
+        load(yaml, {.vary = {"schedule=1f1b,zb-v", "parallelism.virtual_stages=" + chunks}});
+    std::vector<std::pair<std::string, int>> seen;
+    for (const SearchPoint& point : small.plans.points) {
+      const Scenario& scenario = small.plans.frames[point.frame].scenario;
+      seen.emplace_back(scenario.schedule.name, point.virtual_stages);
+      EXPECT_EQ(std::get<StagesSpec>(scenario.model).input_gradient.front(), std::chrono::milliseconds(1));
+    }
+    return seen;
+  };
+  using Order = std::pair<std::string, int>;
+  EXPECT_THAT(orders("1,2"),
+              testing::UnorderedElementsAre(Order("1f1b", 1), Order("zb-v", 1), Order("zb-v", 2)));
+  EXPECT_THAT(orders("all"), ElementsAre(Order("zb-v", 2)));
 }
 
 TEST(EnumeratePlans, RefusesWhatAbstractStagesCannotKnow) {

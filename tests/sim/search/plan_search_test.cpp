@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <iterator>
 #include <map>
 #include <string>
@@ -22,6 +23,7 @@ namespace {
 using testing_spaces::load;
 using testing_spaces::small_experts;
 using testing_spaces::small_gpt;
+using testing_spaces::small_stages;
 using testing_spaces::SmallSpace;
 
 struct NamedSpace {
@@ -71,7 +73,12 @@ std::vector<NamedSpace> spaces() {
       {"growing",
        small_gpt(),
        {.vary = {"schedule=1f1b", "parallelism.zero_stage=1", "training.micro_batch_size=1"},
-        .gpus = "2..32"}}};
+        .gpus = "2..32"}},
+      {"stages",
+       small_stages("1 ms", "", "schedule: interleaved-1f1b\n"),
+       {.vary = {"schedule=1f1b,looped-bfs,gpipe,interleaved-1f1b,zb-v,zb-h1,dualpipe-v",
+                 "overlap.gradients=true"},
+        .gpus = "8,16"}}};
 }
 
 // A space, and every plan of it simulated.
@@ -220,6 +227,44 @@ TEST(SearchPlans, CountsWhatDoesNotFitAndWhatDoesNotDivide) {
   EXPECT_EQ(result.refusals[0].count, 1u);
 }
 
+// Oracle: the scenario with each order, as `run --set schedule=…` reads it. System: a rank has 8 micro-batches of
+// 3 ms, and only the work of its ranks is in the way of the fastest order.
+TEST(SearchPlans, SaysOfAbstractStagesWhatARunWithTheOrderSays) {
+  for (const std::string own : {"1f1b", "interleaved-1f1b", "looped-bfs"}) {
+    SCOPED_TRACE(own);
+    const std::string yaml = small_stages("1 ms", "", "schedule: " + own + "\n");
+    const SmallSpace small =
+        load(yaml, {.vary = {"schedule=1f1b,looped-bfs,gpipe,interleaved-1f1b,zb-v,zb-h1"}});
+    const SearchResult result = search_plans(small.plans, {.exhaustive = true});
+    EXPECT_EQ(result.ranked.size(), 6u);
+    for (const RankedPlan& plan : result.ranked) {
+      const std::string order = scenario_of(small.plans, plan.point).schedule.name;
+      SCOPED_TRACE(order);
+      Diagnostics diagnostics;
+      const auto root =
+          parse_yaml(small_stages("1 ms", "", "schedule: " + order + "\n"), "run.yaml", diagnostics);
+      const auto alone = read_scenario({.root = root.value(), .source = "run.yaml", .folder = "."},
+                                       repository_files(), diagnostics);
+      const Report report = simulate(alone.value());
+      EXPECT_EQ(plan.time, report.iteration_time);
+      EXPECT_EQ(plan.memory.peak, report.memory.heaviest().peak());
+      EXPECT_GE(plan.time, std::chrono::milliseconds(24));
+    }
+  }
+}
+
+// System: 8 costs on 4 ranks. Expectations: orders of one chunk have 4 stages, and are refused for that.
+TEST(SearchPlans, RefusesOrdersOfOtherStagesThanAreListed) {
+  const SmallSpace small = load(small_stages("[1 ms, 1 ms, 1 ms, 1 ms, 1 ms, 1 ms, 1 ms, 2 ms]"),
+                                {.vary = {"schedule=1f1b,zb-h1,zb-v"}});
+  const SearchResult result = search_plans(small.plans, {.exhaustive = true});
+  EXPECT_EQ(result.ranked.size(), 1u);
+  ASSERT_EQ(result.refusals.size(), 1u);
+  EXPECT_EQ(result.refusals[0].code, "wrong-count");
+  EXPECT_EQ(result.refusals[0].message, "8 entries for 4 stages");
+  EXPECT_EQ(result.refusals[0].count, 2u);
+}
+
 // Oracle: of all plans, those that keep the promise. The fastest plan does not, so it leaves none out, either.
 TEST(SearchPlans, ListsNoPlanThatMissesAnAssertion) {
   const SearchWords words{
@@ -261,6 +306,83 @@ TEST(SearchPlans, RefusesPlansOfOtherStagesThanAFixedSplitHas) {
   ASSERT_EQ(result.refusals.size(), 1u);
   EXPECT_EQ(result.refusals[0].path, "parallelism.stage_layers");
   EXPECT_EQ(result.refusals[0].count, 3u);
+}
+
+// Oracle: the scenario with all that varies written. Expectations: one reason has one path, whatever the ZeRO
+// stage of the plan and the degrees of the scenario, and it is that of a run.
+TEST(SearchPlans, BlamesTheKeyThatARunWithThePlanBlames) {
+  const auto reasons = [](const std::string& yaml, std::vector<std::string> vary) {
+    for (const char* one : {"schedule=interleaved-1f1b", "training.recompute=none",
+                            "training.micro_batch_size=1", "parallelism.zero_stage=0,1,2,3"})
+      vary.emplace_back(one);
+    const SmallSpace small = load(yaml, {.vary = vary});
+    std::map<std::string, std::size_t> seen;
+    for (const SearchRefusal& refusal : search_plans(small.plans, {}).refusals) {
+      seen[refusal.code + " " + refusal.path] += refusal.count;
+      std::string written = to_yaml(scenario_of(small.plans, refusal.point));
+      Diagnostics diagnostics;
+      const auto root = parse_yaml(written, "plan.yaml", diagnostics);
+      const auto alone = read_scenario({.root = root.value(), .source = "plan.yaml", .folder = "."},
+                                       repository_files(), diagnostics);
+      IterationPredictor predictor(&*alone.value().cluster);
+      EXPECT_FALSE(predictor.place(alone.value(), diagnostics).has_value());
+      const std::vector<Diagnostic> said = diagnostics.sorted();
+      EXPECT_EQ(one_line(*first_error(said)), refusal.path + ": " + refusal.message);
+    }
+    return seen;
+  };
+  const std::vector<std::string> cut = {"model.layers=30", "parallelism.virtual_stages=4",
+                                        "parallelism.tensor=1", "parallelism.pipeline=2"};
+  using Reasons = std::map<std::string, std::size_t>;
+  const Reasons layers = {{"not-divisible parallelism.pipeline", 4}};
+  EXPECT_EQ(reasons(small_gpt(), cut), layers);
+  EXPECT_EQ(reasons(small_gpt("parallelism: {pipeline: 2}\n"), cut), layers);
+  const std::vector<std::string> experts = {"parallelism.tensor=2", "parallelism.pipeline=2",
+                                            "parallelism.virtual_stages=2",
+                                            "parallelism.sequence_parallel=false"};
+  EXPECT_EQ(reasons(small_experts(), experts),
+            (Reasons{{"needs-another-key parallelism.sequence_parallel", 12}}));
+}
+
+// System: 30 layers on 2 ranks. Expectations: looped-bfs runs one chunk a rank, 4 do not divide the layers, and
+// interleaved-1f1b is refused with either.
+TEST(SearchPlans, RefusesListedChunksWithTheirReason) {
+  const auto result = [](const std::string& order) {
+    const SmallSpace small = load(
+        small_gpt(), {.vary = {"model.layers=30", "schedule=" + order, "parallelism.virtual_stages=1,4",
+                               "parallelism.pipeline=2", "parallelism.tensor=1", "parallelism.zero_stage=0",
+                               "training.recompute=none", "training.micro_batch_size=1"}});
+    return search_plans(small.plans, {.exhaustive = true});
+  };
+  const SearchResult looped = result("looped-bfs"), interleaved = result("interleaved-1f1b");
+  EXPECT_EQ(looped.ranked.size(), 1u);
+  ASSERT_EQ(looped.refusals.size(), 1u);
+  EXPECT_EQ(looped.refusals[0].code, "not-divisible");
+  EXPECT_EQ(looped.refusals[0].count, 1u);
+  EXPECT_TRUE(interleaved.ranked.empty());
+  std::vector<std::string> codes;
+  for (const SearchRefusal& refusal : interleaved.refusals) codes.push_back(refusal.code);
+  EXPECT_THAT(codes, testing::UnorderedElementsAre("not-divisible", "schedule-constraint"));
+}
+
+// System: one replica whose weights are in fp8 under ZeRO alone. Expectations: less memory, and the figures of
+// the scenario with the same key.
+TEST(SearchPlans, SaysOfZeroOfOneReplicaWhatSimulateSays) {
+  std::string yaml = small_gpt("options: {software: megatron-core}\n");
+  yaml.replace(yaml.find("dgx-a100-80gb"), 13, "dgx-h100");
+  const SmallSpace small = load(
+      yaml, {.vary = {"parallelism.tensor=8", "schedule=1f1b", "parallelism.sequence_parallel=true",
+                      "training.recompute=none", "training.micro_batch_size=1", "training.precision=fp8"}});
+  const SearchResult result = search_plans(small.plans, {.exhaustive = true});
+  ASSERT_EQ(result.ranked.size(), 2u);
+  std::map<int, Bytes> peaks;
+  for (const RankedPlan& plan : result.ranked) {
+    const Report report = simulate(scenario_of(small.plans, plan.point));
+    EXPECT_EQ(plan.time, report.iteration_time);
+    EXPECT_EQ(plan.memory.peak, report.memory.heaviest().peak());
+    peaks.emplace(small.plans.points[plan.point].zero_stage, plan.memory.peak);
+  }
+  EXPECT_LT(peaks.at(1), peaks.at(0));
 }
 
 TEST(SearchPlans, StopsWhenItIsTold) {
