@@ -205,7 +205,7 @@ std::string residual_section(const ResidualModel& residuals) {
     out += "  " + constant(kOpFamilyNames[i], residuals.families[i]);
   out += "  " + constant("run", residuals.run) + "  " + constant("correlation", residuals.correlation);
   for (std::size_t i = 0; i < kUnnamedNames.size(); ++i)
-    out += "  " + constant(kUnnamedNames[i], residuals.unnamed[i]);
+    if (!residuals.unnamed[i].source.empty()) out += "  " + constant(kUnnamedNames[i], residuals.unnamed[i]);
   return out;
 }
 

@@ -146,8 +146,9 @@ int print_comparison(const Arguments& arguments, Session& session) {
     session.out << picture;
   } else if (arguments.has("json")) {
     for (const GoodputOutcome& outcome : comparison.outcomes)
-      session.out << (outcome.report ? with_origin(render_json(*outcome.report), *outcome.scenario)
-                                     : render_json(outcome.diagnostics))
+      session.out << (outcome.report
+                          ? with_origin(render_json(*outcome.report, {.inputs = false}), *outcome.scenario)
+                          : render_json(outcome.diagnostics))
                   << '\n';
   } else {
     session.out << render_text(comparison);
