@@ -25,6 +25,7 @@ class Changes {
     if (const auto* model = std::get_if<TransformerSpec>(&scenario_.model)) {
       recompute();
       overlaps(*model);
+      dispatch(*model);
       launches();
       sharding();
       less_sharding();
@@ -123,6 +124,12 @@ class Changes {
           {"expert", !overlap.expert && model.experts},
           {"shared_experts", !overlap.shared_experts && model.experts && model.experts->shared > 0}})
       if (off) add({fmt::format("overlap.{}=true", key)});
+  }
+
+  void dispatch(const TransformerSpec& model) {
+    if (model.experts && scenario_.parallelism.expert > 1 &&
+        scenario_.options.expert_dispatcher == ExpertDispatcher::kAllToAll)
+      add({"options.expert_dispatcher=node-aware"});
   }
 
   void launches() {

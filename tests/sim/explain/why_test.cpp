@@ -171,6 +171,18 @@ TEST(Why, AdvisesLessShardingThatFits) {
     EXPECT_TRUE(tried.contains(change)) << change;
 }
 
+// A token goes once to each node: of 16 ranks over two nodes less leaves a node than of an all-to-all.
+TEST(Why, AdvisesTheDispatcherOfExpertsOverNodes) {
+  const std::vector<std::string> fine = {"model.experts.count=128", "model.experts.top_k=8",
+                                         "model.experts.ffn_hidden=1792", "parallelism.expert=16"};
+  const Why why = why_of("mixtral-8x7b-64xH100.yaml", fine);
+  const auto tried =
+      std::ranges::find(why.changes, "options.expert_dispatcher=node-aware", &TriedChange::words);
+  ASSERT_NE(tried, why.changes.end());
+  const Scenario now = load("mixtral-8x7b-64xH100.yaml", fine);
+  EXPECT_LT(tried->iteration_time, simulate_in_full(now).report.iteration_time);
+}
+
 // Costs are of the one chunk that is said: another number of chunks would be another job.
 TEST(Why, LeavesTheChunksOfGivenCosts) {
   const Why why = why_of("pipeline-4x8.yaml", {"schedule=gpipe", "parallelism.virtual_stages=1"});
