@@ -166,7 +166,7 @@ void add_expert_activation_forward(Ops& ops, const TransformerSpec& model, const
 void add_experts_by_operator_again(Ops& ops, const TransformerSpec& model, const Shard& shard) {
   add_router_forward(ops, model, shard);
   if (model.experts->shared_width() > 0)
-    add_first_product_forward(ops, shared_feed_forward(model, shard), model, shard);
+    add_behind_first_product(ops, shared_feed_forward(model, shard), model, shard);
   const std::size_t first_routed = ops.size();
   if (!keeps_exchanged(shard)) add_dispatch(ops, model, shard);
   add_forward(ops, experts_of(model, shard).up, shard);

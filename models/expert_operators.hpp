@@ -17,8 +17,8 @@ void add_experts_weight_gradient(Ops& ops, const TransformerSpec& model, const S
 // Parts of the forward that can be repeated alone. The shared experts add nothing where there are none.
 void add_expert_activation_forward(Ops& ops, const TransformerSpec& model, const Shard& shard);
 void add_shared_experts_forward(Ops& ops, const TransformerSpec& model, const Shard& shard);
-// What RecomputeModule::kEverySecondProduct repeats of them: the first product of the shared experts, and of the
-// routed ones all up to the activation.
+// What RecomputeModule::kEverySecondProduct repeats of them: of the shared experts what follows their first
+// product, of the routed ones all up to the activation.
 void add_experts_by_operator_again(Ops& ops, const TransformerSpec& model, const Shard& shard);
 
 }  // namespace stagecraft

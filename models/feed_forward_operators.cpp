@@ -90,11 +90,13 @@ void add_feed_forward(Ops& ops, const FeedForward& block, const TransformerSpec&
   add_feed_forward_down(ops, block, model, shard);
 }
 
-void add_first_product_forward(Ops& ops, const FeedForward& block, const TransformerSpec& model,
-                               const Shard& shard) {
-  Linear first = block.up;
-  if (model.activation == Activation::kSwiglu) first.out -= block.down.in;
-  add_up_forward(ops, block, first, model, shard);
+void add_behind_first_product(Ops& ops, const FeedForward& block, const TransformerSpec& model,
+                              const Shard& shard) {
+  Linear second = block.up;
+  second.out -= block.down.in;
+  if (second.out > 0) return add_up_forward(ops, block, second, model, shard);
+  add_memory(ops, block.names.activation, block.down.tokens * block.down.in,
+             activation_traffic(model, shard).forward, shard);
 }
 
 // Under sequence parallelism both gradients of a row-parallel weight wait for the all-gather of dY. The input

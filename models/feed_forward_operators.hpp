@@ -38,9 +38,9 @@ void add_feed_forward_up(Ops& ops, const FeedForward& block, const TransformerSp
                          const Shard& shard);
 void add_feed_forward_down(Ops& ops, const FeedForward& block, const TransformerSpec& model,
                            const Shard& shard);
-// The first GEMM (of a gated block only its gate), and the activation.
-void add_first_product_forward(Ops& ops, const FeedForward& block, const TransformerSpec& model,
-                               const Shard& shard);
+// What follows the first GEMM up to the activation: of a gated block its up.
+void add_behind_first_product(Ops& ops, const FeedForward& block, const TransformerSpec& model,
+                              const Shard& shard);
 void add_feed_forward_input_gradient(Ops& ops, const FeedForward& block, const TransformerSpec& model,
                                      const Shard& shard);
 void add_feed_forward_weight_gradient(Ops& ops, const FeedForward& block, const Shard& shard);

@@ -10,18 +10,19 @@ namespace {
 
 // Forward FLOPs of one sample over all GPUs, by the parts that recompute may repeat.
 struct ForwardFlops {
-  double other = 0;         // projections of multi-token prediction
-  double attention = 0;     // QKV or down projections, output projections
-  double latent_up = 0;     // MLA's up projections
-  double core = 0;          // Q K^T and P V over the full square
-  double mlp = 0;           // dense feed-forward blocks
-  double shared = 0;        // shared experts
-  double routed = 0;        // router, gate of the shared experts, and the K experts of each token
-  double projections = 0;   // output projections, of `attention`
-  double down = 0;          // the last products of `mlp`
-  double every_second = 0;  // q and v GEMMs, the first of a dense or shared block (its gate), and of experts
-                            // router and up
-  double heads = 0;         // heads of the model, and of each layer of multi-token prediction
+  double other = 0;        // projections of multi-token prediction
+  double attention = 0;    // QKV or down projections, output projections
+  double latent_up = 0;    // MLA's up projections
+  double core = 0;         // Q K^T and P V over the full square
+  double mlp = 0;          // dense feed-forward blocks
+  double shared = 0;       // shared experts
+  double routed = 0;       // router, gate of the shared experts, and the K experts of each token
+  double projections = 0;  // output projections, of `attention`
+  double down = 0;         // the last products of `mlp`
+  double every_second =
+      0;             // k and output projections, the up of a gated dense or shared block, and of experts
+                     // router and up
+  double heads = 0;  // heads of the model, and of each layer of multi-token prediction
 
   [[nodiscard]] double layers() const { return other + attention + latent_up + core + mlp + shared + routed; }
   [[nodiscard]] double all() const { return layers() + heads; }
@@ -52,8 +53,10 @@ void add_layers(const TransformerSpec& model, LayerKind kind, double layers, dou
   sum.projections += linear(matrices.projection.size());
   sum.mlp += linear(matrices.ffn());
   sum.down += linear(matrices.down.size());
-  sum.every_second += linear(matrices.qkv.size() - model.hidden * model.kv_heads * model.head_size +
-                             matrices.down.size() + matrices.router.size() + matrices.shared_down.size());
+  const bool gated = model.activation == Activation::kSwiglu;
+  sum.every_second +=
+      linear(model.hidden * model.kv_heads * model.head_size + matrices.projection.size() +
+             (gated ? matrices.down.size() + matrices.shared_down.size() : 0) + matrices.router.size());
   sum.shared += linear(matrices.shared());
   if (kind == LayerKind::kExperts) {
     sum.routed += linear(matrices.router.size() + matrices.shared_gate.size()) +

@@ -97,18 +97,19 @@ void add_experts_again(Ops& ops, const TransformerSpec& model, const Shard& shar
   if (shard.recomputes(RecomputeModule::kMoeActivation)) add_expert_activation_forward(ops, model, shard);
 }
 
-// Recomputes the GEMMs whose outputs were not kept, and all other operators. The last GEMM's output is no
-// input within the layer, so it is not recomputed.
+// Recomputes the GEMMs whose outputs were not kept, and all other operators but the core. The last GEMM's output is
+// no input within the layer, so it is not recomputed.
 Ops every_second_product_again(const TransformerSpec& model, const Shard& shard, LayerKind kind) {
   Ops ops;
   add_norm_forward(ops, attention_norm(model, shard), model, shard);
-  add_query_value_forward(ops, model, shard);
+  add_key_forward(ops, model, shard);
+  add_projection_product(ops, model, shard);
   add_residual_forward(ops, model, shard);
   add_norm_forward(ops, ffn_norm(model, shard, kind), model, shard);
   if (kind == LayerKind::kExperts)
     add_experts_by_operator_again(ops, model, shard);
   else
-    add_first_product_forward(ops, dense_feed_forward(model, shard), model, shard);
+    add_behind_first_product(ops, dense_feed_forward(model, shard), model, shard);
   return ops;
 }
 

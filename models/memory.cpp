@@ -97,26 +97,25 @@ void keep_latents(SavedTensors& tensors, const TransformerSpec& model, const Sha
   keep(tensors, "up projection input", sizes.input(up));
 }
 
-// Selective recompute by operator saves the output of every second GEMM. These are the saved tensors of
-// attention.
+// Selective recompute by operator saves the output of every second GEMM from the first on: q, v, gate and down. Of
+// attention that leaves keys and projection, whose sum over tensor ranks is kept.
 void keep_every_second_of_attention(SavedTensors& tensors, const TransformerSpec& model, const Shard& shard) {
   const LayerSizes sizes(model, shard);
   keep(tensors, "layer input", sizes.residual());
-  keep(tensors, "key product", sizes.key());
+  keep(tensors, "query product", sizes.query());
+  keep(tensors, "value product", sizes.value());
   keep(tensors, "core output", sizes.output());
   keep(tensors, "log-sum-exp", sizes.log_sum_exp());
-  keep(tensors, "projection product", sizes.gathered());
   if (shard.tensor > 1) keep(tensors, "reduced projection", sizes.residual());
 }
 
-// Gate, up and down are the fifth to seventh GEMM; without a gate, up and down are the fifth and sixth. The
-// all-reduce over the tensor ranks is saved as well.
-void keep_every_second_of_feed_forward(SavedTensors& tensors, const TransformerSpec& model,
-                                       const Shard& shard) {
+// The fifth is gate, or up without a gate. With a gate down is the seventh: nothing reads it, and a compiler keeps
+// none of it. The reduction over the tensor ranks is saved as well.
+void keep_every_second_of_block(SavedTensors& tensors, const TransformerSpec& model, const Shard& shard,
+                                std::int64_t width) {
   const LayerSizes sizes(model, shard);
-  if (model.activation == Activation::kSwiglu)
-    keep(tensors, "up product", sizes.ffn());
-  else
+  keep(tensors, "first product", sizes.columns(width));
+  if (model.activation == Activation::kSwiglu && !shard.fused_kernels)
     keep(tensors, "down product", sizes.gathered());
   if (shard.tensor > 1) keep(tensors, "reduced feed-forward", sizes.residual());
 }
@@ -126,13 +125,7 @@ void keep_every_second_of_feed_forward(SavedTensors& tensors, const TransformerS
 void keep_every_second_of_experts(SavedTensors& tensors, const TransformerSpec& model, const Shard& shard) {
   const LayerSizes sizes(model, shard);
   const std::int64_t shared = expert_widths(model, shard.weight_split()).shared;
-  if (shared > 0) {
-    if (model.activation == Activation::kSwiglu)
-      keep(tensors, "shared up product", sizes.columns(shared));
-    else
-      keep(tensors, "shared down product", sizes.gathered());
-    if (shard.tensor > 1) keep(tensors, "reduced shared experts", sizes.residual());
-  }
+  if (shared > 0) keep_every_second_of_block(tensors, model, shard, shared);
   if (!keeps_exchanged(shard)) return;
   const std::int64_t row = sizes.element() * model.hidden;
   keep(tensors, "received tokens", row * received_pairs(model, shard));
@@ -178,7 +171,7 @@ void keep_attention(SavedTensors& tensors, const TransformerSpec& model, const S
 
 void keep_feed_forward(SavedTensors& tensors, const TransformerSpec& model, const Shard& shard) {
   if (shard.recomputes(RecomputeModule::kEverySecondProduct))
-    return keep_every_second_of_feed_forward(tensors, model, shard);
+    return keep_every_second_of_block(tensors, model, shard, widths(model, shard.tensor).ffn);
   const LayerSizes sizes(model, shard);
   keep_norm(tensors, sizes, shard, "norm 2 input", "up input");
   if (!shard.recomputes(RecomputeModule::kMlp)) {

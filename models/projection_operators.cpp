@@ -227,11 +227,11 @@ void add_query_key_value_forward(Ops& ops, const TransformerSpec& model, const S
   add_grouped_forward(ops, model, shard);
 }
 
-void add_query_value_forward(Ops& ops, const TransformerSpec& model, const Shard& shard) {
+void add_key_forward(Ops& ops, const TransformerSpec& model, const Shard& shard) {
   SC_CHECK(!model.latent_attention, "products of grouped heads");
   const Widths w = widths(model, shard.tensor);
   Linear products = qkv(model, shard);
-  products.out -= w.key_value;
+  products.out = w.key_value;
   add_gathered_forward(ops, products, model, shard);
   add_head_norms_and_rope(ops, model, shard);
 }
@@ -268,9 +268,13 @@ void add_latent_up_forward(Ops& ops, const TransformerSpec& model, const Shard& 
   add_split(ops, model, shard);
 }
 
-void add_projection_forward(Ops& ops, const TransformerSpec& model, const Shard& shard) {
+void add_projection_product(Ops& ops, const TransformerSpec& model, const Shard& shard) {
   add_head_transposition(ops, model, shard);
   add_forward(ops, projection(model, shard), shard);
+}
+
+void add_projection_forward(Ops& ops, const TransformerSpec& model, const Shard& shard) {
+  add_projection_product(ops, model, shard);
   add_reduce(ops, "projection reduce", model.hidden, shard, beside_previous_gemm(shard));
 }
 

@@ -13,15 +13,17 @@
 namespace stagecraft {
 
 void add_query_key_value_forward(Ops& ops, const TransformerSpec& model, const Shard& shard);
-// Adds the operators for queries and values of grouped heads, norms of heads and RoPE, where the output of
-// the key GEMM is kept.
-void add_query_value_forward(Ops& ops, const TransformerSpec& model, const Shard& shard);
+// Adds the operators for keys of grouped heads, norms of heads and RoPE, where the outputs of the query and value
+// GEMMs are kept.
+void add_key_forward(Ops& ops, const TransformerSpec& model, const Shard& shard);
 void add_query_key_value_input_gradient(Ops& ops, const TransformerSpec& model, const Shard& shard);
 void add_query_key_value_weight_gradient(Ops& ops, const TransformerSpec& model, const Shard& shard);
 
 // Adds the up projections of latent attention, RoPE and concatenation, with the gathers before them.
 void add_latent_up_forward(Ops& ops, const TransformerSpec& model, const Shard& shard);
 
+// The projection, and its GEMM alone, where the sum over the tensor ranks is kept.
+void add_projection_product(Ops& ops, const TransformerSpec& model, const Shard& shard);
 void add_projection_forward(Ops& ops, const TransformerSpec& model, const Shard& shard);
 void add_projection_input_gradient(Ops& ops, const TransformerSpec& model, const Shard& shard);
 void add_projection_weight_gradient(Ops& ops, const TransformerSpec& model, const Shard& shard);

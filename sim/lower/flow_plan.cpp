@@ -24,6 +24,7 @@ FlowPlan::FlowPlan(const SharedNetwork& network, const PatternTable& patterns, s
     : network_(network), patterns_(patterns), weights_(std::move(weights)) {
   SC_CHECK(!weights_.empty() && *std::min_element(weights_.begin(), weights_.end()) >= 1,
            "at least one copy, and each stands for some");
+  for (const SharedLink& link : network_.links) slowest_ = std::min(slowest_, link.capacity.count());
 }
 
 FlowPlan::Route FlowPlan::make_route(const RouteKey& key) const {
@@ -40,7 +41,7 @@ FlowPlan::Route FlowPlan::make_route(const RouteKey& key) const {
     const double share = sum[link] / network_.links[link].capacity.count();
     if (share <= route.busiest) continue;
     route.busiest = share;
-    route.unit = std::min(1.0, sum[link]);
+    route.unit = std::min(1.0, sum[link] * (slowest_ / network_.links[link].capacity.count()));
   }
   route.flows.reserve(used.size());
   for (const EdgeId link : used) route.flows.push_back({link, sum[link] / route.unit});

@@ -3,8 +3,9 @@
 //
 //   unit flow   what one member of a group, or one GPU of a message, sends; of a group that it takes several
 //               members of to fill a link, as a ring that enters a node by one NIC, what they put on the link
-//               that they fill most: two rings that meet there have half of it each. All of a task go in
-//               step, because a collective is as slow as its slowest member and the groups of a rank meet at
+//               that they fill most: two rings that meet there have half of it each. A link that is faster than
+//               the slowest counts for less: where traffic of NVLink and of NICs go in step, what meets it on a NIC
+//               is slowed as much (dominant shares: Ghodsi et al., NSDI 2011). All of a task go in step, because a collective is as slow as its slowest member and the groups of a rank meet at
 //               the next barrier.
 //   rate        bytes of the unit flow over its transfer. Rounding times to nanoseconds may ask for a little
 //               more than a link has; the rate is then what the link has, so that a flow alone takes what the
@@ -12,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <optional>
 #include <vector>
@@ -74,6 +76,7 @@ class FlowPlan {
   const SharedNetwork& network_;
   const PatternTable& patterns_;
   const std::vector<int> weights_;
+  double slowest_ = std::numeric_limits<double>::max();  // capacity of the slowest link
   std::map<RouteKey, std::uint32_t> known_;
   std::vector<Route> routes_;
   std::vector<TaskFlow> flows_;

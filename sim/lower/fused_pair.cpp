@@ -38,7 +38,8 @@ Duration hideable_traffic(const PassPrice& pass, const FusedPairRule& rule) {
 // The traffic that a pass can hide without falling below least(): a pass, or a layer of it, that waits for copies
 // or for its host gains nothing.
 Duration hideable(const PassPrice& pass, const FusedPairRule& rule) {
-  return std::min({hideable_traffic(pass, rule), pass.free_exchanges(), pass.total() - pass.least()});
+  const Duration unbound = rule.neighbours ? pass.free_exchanges_of_experts() : pass.free_exchanges();
+  return std::min({hideable_traffic(pass, rule), unbound, pass.total() - pass.least()});
 }
 
 }  // namespace

@@ -308,17 +308,21 @@ void wait_for_host(StagePrice& price) {
 // What the exchanges of a layer have no time above its host's to be hidden in. Of a whole backward that is one: the
 // host runs ahead in it.
 void bind_exchanges(StagePrice& price) {
-  const auto bind = [](PassPrice& pass, Duration exchanges, Duration spare) {
-    pass.bind_exchanges(std::max(Duration::zero(), exchanges - std::max(Duration::zero(), spare)));
+  const auto bind = [](PassPrice& pass, Duration exchanges, Duration of_experts, Duration spare) {
+    const Duration free = std::max(Duration::zero(), spare);
+    pass.bind_exchanges(std::max(Duration::zero(), exchanges - free),
+                        std::max(Duration::zero(), of_experts - free));
   };
-  bind(price.forward, price.forward.exchanges(), price.forward.total() - price.forward.wanted());
+  const auto experts = [](const PassPrice& pass) { return pass.of(Category::kExpertComm); };
+  bind(price.forward, price.forward.exchanges(), experts(price.forward),
+       price.forward.total() - price.forward.wanted());
   Duration spare{};
   for (const PassPrice* part : {&price.recompute, &price.input_gradient, &price.weight_gradient})
     spare += part->total() - part->wanted();
   const Duration of_weight = price.weight_gradient.exchanges();
-  bind(price.weight_gradient, of_weight, spare);
+  bind(price.weight_gradient, of_weight, experts(price.weight_gradient), spare);
   bind(price.input_gradient, price.recompute.exchanges() + price.input_gradient.exchanges(),
-       spare - of_weight);
+       experts(price.recompute) + experts(price.input_gradient), spare - of_weight);
 }
 
 StagePrice price_operators(const LayerOps& ops, const Network& network, const Shard& shard,

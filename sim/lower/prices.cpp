@@ -20,6 +20,7 @@ void PassPrice::add(const PassPrice& other, std::int64_t times) {
   }
   least_ += other.least_ * times;
   bound_ += other.bound_ * times;
+  bound_of_experts_ += other.bound_of_experts_ * times;
   for (std::int64_t i = 0; i < times; ++i)
     network_.insert(network_.end(), other.network_.begin(), other.network_.end());
 }
@@ -59,6 +60,10 @@ Duration PassPrice::exchanges() const {
 
 Duration PassPrice::free_exchanges() const {
   return std::max(Duration::zero(), exchanges() - bound_);
+}
+
+Duration PassPrice::free_exchanges_of_experts() const {
+  return std::max(Duration::zero(), of(Category::kExpertComm) - bound_of_experts_);
 }
 
 Duration PassPrice::total() const {

@@ -47,10 +47,14 @@ class PassPrice {
   [[nodiscard]] Duration missing() const { return std::max(Duration::zero(), least_ - total()); }
 
   // Exposed tensor, context and expert traffic, and what of it no partner hides: where each layer waits for its
-  // host, in layers that would wait so much longer. Bound traffic adds up.
+  // host, in layers that would wait so much longer. Bound traffic adds up; that of experts alone, too.
   [[nodiscard]] Duration exchanges() const;
-  void bind_exchanges(Duration bound) { bound_ += bound; }
+  void bind_exchanges(Duration bound, Duration bound_of_experts) {
+    bound_ += bound;
+    bound_of_experts_ += bound_of_experts;
+  }
   [[nodiscard]] Duration free_exchanges() const;
+  [[nodiscard]] Duration free_exchanges_of_experts() const;
 
   [[nodiscard]] Duration total() const;
   [[nodiscard]] Duration of(Category category) const {
@@ -66,7 +70,7 @@ class PassPrice {
   std::array<Duration, kCategoryCount> by_category_{};
   ByProvenance by_provenance_{};
   Duration least_{};
-  Duration bound_{};
+  Duration bound_{}, bound_of_experts_{};
   std::vector<NetworkUse> network_{};
 };
 

@@ -172,8 +172,8 @@ TEST(HardwareFlops, OfAFlashCoreCountItOnce) {
             repeated(model, RecomputeModule::kCoreAttention) / 3);
 }
 
-// Llama-3 8B, a layer: q and v of 4096 + 1024 columns, a gate of 14336, all from 4096.
-TEST(HardwareFlops, OfRecomputeByOperatorRepeatTheFirstOfEachTwoProducts) {
+// Llama-3 8B, a layer: keys of 1024 columns, the projection's 4096, an up of 14336, all from 4096.
+TEST(HardwareFlops, OfRecomputeByOperatorRepeatTheSecondOfEachTwoProducts) {
   const TransformerSpec model = zoo::llama3_8b();
   const Flops again = hardware_flops(model, 1, 8192,
                                      {.granularity = Recompute::kSelective,

@@ -416,10 +416,10 @@ TEST(LayerTensors, LosesBothNormOutputsToTheirRecompute) {
   EXPECT_EQ(layer_transient(zoo::llama3_8b(), shard).recomputed, Bytes(2 * 2 * 8192 * 4096));
 }
 
-// Llama-3 8B, T = 8192 tokens of 2 bytes: input and projection of 4096, keys of 1024, the core's 4096, up of
+// Llama-3 8B, T = 8192 tokens of 2 bytes: input and queries of 4096, values of 1024, the core's 4096, a gate of
 // 14336; 32 log-sum-exps a token. With two tensor ranks under sequence parallelism each product of the rank
-// is split or partial, and both reduced blocks are kept beside: 8192 x 2 x (2048 + 512 + 2048 + 4096 + 2048 +
-// 7168 + 2048) + 16 x 4 x 8192.
+// is split, and both reduced blocks are kept beside: 8192 x 2 x (2048 + 2048 + 512 + 2048 + 2048 + 7168 + 2048) +
+// 16 x 4 x 8192. Without a compiler down's output is kept, too; without a gate up is the fifth and kept.
 TEST(LayerTensors, OfRecomputeByOperatorKeepsEverySecondProduct) {
   Shard shard{.sequence = 8192, .recompute = Recompute::kSelective};
   shard.modules = RecomputeModules{RecomputeModule::kEverySecondProduct};
@@ -428,7 +428,13 @@ TEST(LayerTensors, OfRecomputeByOperatorKeepsEverySecondProduct) {
   shard.tensor = 2;
   shard.sequence_parallel = true;
   EXPECT_EQ(kept(zoo::llama3_8b(), shard),
-            Bytes(8192LL * 2 * (2048 + 512 + 2048 + 4096 + 2048 + 7168 + 2048) + 16 * 4 * 8192));
+            Bytes(8192LL * 2 * (2048 + 2048 + 512 + 2048 + 2048 + 7168 + 2048) + 16 * 4 * 8192));
+  shard.tensor = 1;
+  const Bytes compiled = kept(zoo::llama3_8b(), shard);
+  shard.fused_kernels = false;
+  EXPECT_EQ(kept(zoo::llama3_8b(), shard), compiled + Bytes(8192LL * 2 * 4096));
+  EXPECT_EQ(kept(zoo::gpt3_175b(), shard),
+            Bytes(8192LL * 2 * (12288 + 2 * 12288 + 12288 + 49152) + 96 * 4 * 8192));
 }
 
 // Mixtral 8x7B, T = 8192: of attention as above, of its experts nothing; over 8 expert ranks the two copies of each

@@ -599,11 +599,13 @@ TEST(Recomputation, OfModulesThatStopsEarlyMakesNeitherLastProjection) {
 }
 
 // The products that hardware_flops counts are repeated; the core is not.
-TEST(Recomputation, ByOperatorRepeatsQueriesValuesAndTheGate) {
+TEST(Recomputation, ByOperatorRepeatsKeysProjectionAndUp) {
   Shard shard{.sequence = 8192, .recompute = Recompute::kSelective};
   shard.modules = RecomputeModules{RecomputeModule::kEverySecondProduct};
   const LayerOps layer = layer_operators(zoo::llama3_8b(), shard);
-  EXPECT_EQ(total_flops(layer.recompute), Flops(2.0 * 8192 * 4096 * (4096 + 1024 + 14336)));
+  EXPECT_EQ(total_flops(layer.recompute), Flops(2.0 * 8192 * 4096 * (1024 + 4096 + 14336)));
+  const LayerOps gpt = layer_operators(zoo::gpt3_175b(), shard);
+  EXPECT_EQ(total_flops(gpt.recompute), Flops(2.0 * 8192 * 12288 * (12288 + 12288)));
   for (const Op& op : layer.recompute) EXPECT_NE(op.kind, OpKind::kFlashForward);
 }
 

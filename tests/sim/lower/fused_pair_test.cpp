@@ -160,17 +160,20 @@ TEST(FusedPair, IsNoShorterThanItsHost) {
   EXPECT_EQ(times_on_one_kind(both, backward, rule).first, both.total() - Duration(72));
 }
 
-// 40 of the traffic would hide, of which layers that wait for their hosts have 30.
+// 64 of the exchanges of experts would hide; 30 are in a layer that waits for its host, then 30 more. The tensor
+// traffic of another layer, which does not wait, frees none of them.
 TEST(FusedPair, HidesNothingInLayersThatWait) {
   PassPrice forward = pass(Category::kForward, 100, 30, 50), backward = pass(Category::kBackward, 400, 0, 0);
   const FusedPairRule rule{.neighbours = true, .slowdown = 1.25};
   PassPrice waits = pass(Category::kForward, 100, 0, 30);
-  waits.bind_exchanges(waits.exchanges());
+  waits.bind_exchanges(waits.exchanges(), waits.exchanges());
   forward.add(waits);
   EXPECT_EQ(forward.free_exchanges(), Duration(80));
-  EXPECT_EQ(times_on_one_kind(forward, backward, rule).first, forward.total() - Duration(64));
-  forward.bind_exchanges(Duration(30));
+  EXPECT_EQ(forward.free_exchanges_of_experts(), Duration(50));
   EXPECT_EQ(times_on_one_kind(forward, backward, rule).first, forward.total() - Duration(50));
+  EXPECT_EQ(times_on_one_kind(forward, backward, {.slowdown = 1.25}).first, forward.total() - Duration(80));
+  forward.bind_exchanges(Duration(30), Duration(30));
+  EXPECT_EQ(times_on_one_kind(forward, backward, rule).first, forward.total() - Duration(20));
 }
 
 // Software that says how much of them hides: 0.4 of 50, and where it hides nothing, nothing.

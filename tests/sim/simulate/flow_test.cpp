@@ -527,5 +527,22 @@ TEST(Meetings, NeverLastLongerThanTheirLinkIsFull) {
   }
 }
 
+// Property: context messages of a NIC in step with tensor traffic of NVLink are slowed on the NIC as what they meet
+// there is, so hiding them is no loss.
+TEST(FlowMode, HidesContextMessagesBesideReductions) {
+  Scenario scenario = scenario_of(
+      "stagecraft: 1\nmodel: llama-3-8b\ncluster: {node: dgx-a100-80gb, nodes: 2}\n"
+      "parallelism: {tensor: 8, context: 2, zero_stage: 3, sequence_parallel: true}\n"
+      "training: {global_batch_size: 8, micro_batch_size: 2, sequence_length: 8192}\n"
+      "options: {software: megatron-core}\nnetwork: flow\n");
+  for (const bool tensor : {false, true}) {
+    scenario.overlap.tensor = tensor;
+    scenario.overlap.context = true;
+    const Duration hidden = simulate(scenario).iteration_time;
+    scenario.overlap.context = false;
+    EXPECT_LE(hidden, simulate(scenario).iteration_time) << tensor;
+  }
+}
+
 }  // namespace
 }  // namespace stagecraft
