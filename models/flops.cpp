@@ -19,10 +19,9 @@ struct ForwardFlops {
   double routed = 0;       // router, gate of the shared experts, and the K experts of each token
   double projections = 0;  // output projections, of `attention`
   double down = 0;         // the last products of `mlp`
-  double every_second =
-      0;             // k and output projections, the up of a gated dense or shared block, and of experts
-                     // router and up
-  double heads = 0;  // heads of the model, and of each layer of multi-token prediction
+  double heads = 0;        // heads of the model, and of each layer of multi-token prediction
+  // k and output projections, the up of a gated dense or shared block, and of experts router and up.
+  double every_second = 0;
 
   [[nodiscard]] double layers() const { return other + attention + latent_up + core + mlp + shared + routed; }
   [[nodiscard]] double all() const { return layers() + heads; }

@@ -30,9 +30,9 @@ enum class RecomputeModule : std::uint8_t {
   kSharedExperts,  // their feed-forward block
   kLatentUp,       // MLA's up projections and RoPE
   kSelfAttention,  // from the input of QKV to the output of the projection
-  // Everything but the layer's input, the core's output and the output of every second GEMM, counted q, k, v,
-  // projection, gate, up, down (torchtitan, distributed/activation_checkpoint.py). Of experts those of the shared
-  // ones count; routed ones are repeated but for what an all-to-all brought.
+  // Everything but the layer's input, the core's output and those of every second GEMM from the first on, counted
+  // q, k, v, projection, gate, up, down (torchtitan, distributed/activation_checkpoint.py). Of experts those of
+  // the shared ones count; routed ones are repeated but for what an all-to-all brought.
   kEverySecondProduct,
 };
 inline constexpr std::array<std::string_view, 9> kRecomputeModuleNames = {

@@ -3,8 +3,8 @@
 // Each family of operations is wrong by a share of its own time; these errors go the same way to a degree,
 // because a slow clock, an old library or a loaded network touches more than one of them. What is left is a
 // share of the whole iteration that no time explains: repeats, releases, sites. A job that does not name its
-// software runs what the profile takes for usual, and may have run another. Dense models
-// over pipeline stages mostly run Megatron-LM or its kin; all others have many trainers, each with kernels of its own.
+// software runs what the profile takes for usual, and may have run another. Dense models over pipeline stages
+// mostly run Megatron-LM or its kin; all others have many trainers, each with kernels of its own.
 //
 //   variance  of ln(measured / predicted), x_f the family's share of the time:
 //             (1 - c) * sum (s_f x_f)^2 + c * (sum s_f x_f)^2 + run^2, and u^2 where no software is named

@@ -3,10 +3,11 @@
 //
 //   unit flow   what one member of a group, or one GPU of a message, sends; of a group that it takes several
 //               members of to fill a link, as a ring that enters a node by one NIC, what they put on the link
-//               that they fill most: two rings that meet there have half of it each. A link that is faster than
-//               the slowest counts for less: where traffic of NVLink and of NICs go in step, what meets it on a NIC
-//               is slowed as much (dominant shares: Ghodsi et al., NSDI 2011). All of a task go in step, because a collective is as slow as its slowest member and the groups of a rank meet at
-//               the next barrier.
+//               that they fill most: two rings that meet there have half of it each. A link that is faster
+//               than the slowest counts for less: where traffic of NVLink and of NICs go in step, what meets
+//               it on a NIC is slowed as much (dominant shares: Ghodsi et al., NSDI 2011). All of a task go
+//               in step, because a collective is as slow as its slowest member and the groups of a rank meet
+//               at the next barrier.
 //   rate        bytes of the unit flow over its transfer. Rounding times to nanoseconds may ask for a little
 //               more than a link has; the rate is then what the link has, so that a flow alone takes what the
 //               closed form says.

@@ -21,10 +21,11 @@
 //
 // On shared links (`network: flow`) messages, reductions, gathers and the tied embedding are flows, and each
 // collective is a task of its own. A pass with collectives is cut into several tasks. The first is its
-// compute, with the hidden traffic spread evenly over it, or in a fused pair that of both passes over the compute
-// of both: a lower rate for longer than the collectives themselves. Its exposed tensor, context and expert collectives follow one after another. The wait for the
-// host, or for its copies, is spread over both kinds by their times, so that a pass lasts max(host, compute +
-// traffic) however slow the traffic is. The gradient norm, one number, is pure latency.
+// compute, with the hidden traffic spread evenly over it, or in a fused pair that of both passes over the
+// compute of both: a lower rate for longer than the collectives themselves. Its exposed tensor, context and
+// expert collectives follow one after another. The wait for the host, or for its copies, is spread over both
+// kinds by their times, so that a pass lasts max(host, compute + traffic) however slow the traffic is. The
+// gradient norm, one number, is pure latency.
 //
 // On any network overlapped gradients and weights take a share of the compute device while their traffic
 // lasts: of ZeRO units OverlapCosts::slowdown - 1, at most all of it; in buckets 1 - 1/slowdown.

@@ -165,8 +165,9 @@ class Library;
                                                     std::span<const std::string> overrides, Library& library,
                                                     Diagnostics& diagnostics);
 
-// Every key with its value, defaults included but for the software, which stays open where it is; loading it gives an equal scenario (but for origins,
-// assumed inputs and warnings, and options_in_effect() for its options).
+// Every key with its value, defaults included but for the software, which stays open where it is; loading it
+// gives an equal scenario (but for origins, assumed inputs and warnings, and options_in_effect() for its
+// options).
 [[nodiscard]] std::string to_yaml(const Scenario& scenario);
 
 // Names that `assert:` knows, with the JSON keys that they mean.
