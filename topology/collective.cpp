@@ -15,6 +15,7 @@ namespace {
 // Price of a collective inside a node, or of one way over nodes with its part inside them.
 struct Priced {
   TierTime time;
+  double node_bytes = 0, network_bytes = 0;  // of `time.bytes`, the seconds of each tier alone
   std::string_view algorithm;
   Provenance provenance = Provenance::kAnalytic;
   double network_efficiency = 1;
@@ -47,6 +48,8 @@ Priced over_nodes(const NetworkWay& way, const Tier& node) {
   const double bytes = std::max(node.time.bytes, way.bytes);
   const double fixed = node.time.fixed + way.latency + way.filling + 2 * std::sqrt(way.chunking * bytes);
   return {.time = {.fixed = fixed, .bytes = bytes},
+          .node_bytes = node.time.bytes,
+          .network_bytes = way.bytes,
           .algorithm = way.algorithm,
           .network_efficiency = way.efficiency,
           .node_efficiency = node.efficiency};
@@ -59,7 +62,11 @@ Priced price(const CollectiveRequest& request) {
   const NodeCollective in_node{.profile = profile, .node = spec, .kind = kind, .ranks = ranks, .size = size};
   if (group.nodes == 1) {
     const Tier node = inside(request, in_node_curve(in_node));
-    return {node.time, node.curve.algorithm, node.curve.provenance, 1, node.efficiency};
+    return {.time = node.time,
+            .node_bytes = node.time.bytes,
+            .algorithm = node.curve.algorithm,
+            .provenance = node.curve.provenance,
+            .node_efficiency = node.efficiency};
   }
   const Tier passing = ranks > 1 ? inside(request, passing_curve(in_node)) : Tier{};
   std::optional<Priced> best;
@@ -93,6 +100,8 @@ CollectiveCost collective_cost(const CollectiveRequest& request) {
   const Duration time = from_seconds(best.time.total());
   return {.time = time,
           .transfer = std::min(from_seconds(best.time.bytes), time),
+          .in_node = std::min(from_seconds(best.node_bytes), time),
+          .between_nodes = std::min(from_seconds(best.network_bytes), time),
           .algorithm = best.algorithm,
           .relative_spread = request.profile.spread(best.provenance),
           .provenance = best.provenance,
@@ -110,6 +119,7 @@ CollectiveCost message_cost(const Cluster& cluster, DeviceId from, DeviceId to, 
     const Duration bytes = size / (kCopyShare * link);
     return {.time = 2 * node.nvlink_latency + bytes,
             .transfer = bytes,
+            .in_node = bytes,
             .algorithm = "direct",
             .node_efficiency = kCopyShare};
   }
@@ -120,6 +130,7 @@ CollectiveCost message_cost(const Cluster& cluster, DeviceId from, DeviceId to, 
       fabric.point_to_point_latency + cluster.switches_between(from, to) * fabric.switch_latency;
   return {.time = latency + size / rate,
           .transfer = size / rate,
+          .between_nodes = size / rate,
           .algorithm = "direct",
           .network_efficiency = fabric.point_to_point_efficiency};
 }

@@ -90,6 +90,8 @@ struct CollectiveRequest {
 struct CollectiveCost {
   Duration time{};
   Duration transfer{};  // the transfer within `time`, which grows where links are shared; the rest is latency
+  // How long links inside nodes, and those between them, are busy with it: the longer of the two is `transfer`.
+  Duration in_node{}, between_nodes{};
   // One of collective_algorithms() (collective_transfers.hpp), "none", "direct" for all-to-all and messages,
   // or "any": NCCL's own choice when the fit was measured.
   std::string_view algorithm = "none";

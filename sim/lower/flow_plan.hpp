@@ -1,4 +1,4 @@
-// The flows of a program on shared links: those of a cluster, or in closed form the NICs of each rank. Routes
+// The flows of a program on shared links: those of a cluster, or in closed form the own links of each rank. Routes
 // are collected while tasks are added, and finish() hands them to the program.
 //
 //   unit flow   what one member of a group, or one GPU of a message, sends; of a group that it takes several

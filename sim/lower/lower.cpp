@@ -7,7 +7,7 @@
 
 #include "base/check.hpp"
 #include "sim/lower/lowering.hpp"
-#include "sim/lower/own_nics.hpp"
+#include "sim/lower/own_links.hpp"
 #include "sim/lower/task_names.hpp"
 #include "sim/schedule/unrolled.hpp"
 
@@ -56,9 +56,9 @@ void Lowering::share_links() {
   const std::vector<int>& weights = options_.weights.empty() ? alike : options_.weights;
   if (options_.network != nullptr) {
     flows_.emplace(*options_.network, prices_.patterns, weights);
-  } else if (prices_.meets_at_own_nics()) {
-    own_nics_ = own_nics_of(schedule_.shape.ranks);
-    flows_.emplace(own_nics_, prices_.own_nics, weights);
+  } else if (prices_.meets_at_own_links()) {
+    own_links_ = own_links_of(schedule_.shape.ranks);
+    flows_.emplace(own_links_, prices_.own_links, weights);
   }
 }
 

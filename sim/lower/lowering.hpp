@@ -145,7 +145,7 @@ class Lowering {
   // lower.cpp
   void add_resources();
   Arrivals empty_arrivals() const;
-  void share_links();  // of the cluster, or the own NICs of each rank
+  void share_links();  // of the cluster, or the own links of each rank
   void note_recomputed();
   Stretch stretch_of(const std::vector<Action>& actions) const;
   void add_rollback(RankTasks& tasks);
@@ -262,8 +262,8 @@ class Lowering {
   const StagePlaces places_;
   PriceTrace* trace_ = nullptr;
   ProgramBuilder builder_;
-  SharedNetwork own_nics_;         // in closed form
-  std::optional<FlowPlan> flows_;  // engaged on shared links, and where traffic meets at a rank's own NICs
+  SharedNetwork own_links_;        // in closed form
+  std::optional<FlowPlan> flows_;  // engaged on shared links, and where traffic meets on a rank's own links
   std::vector<RankTasks> ranks_;   // [replica * p + rank]
   std::vector<int> copy_of_;       // by resource
   ResourceId joints_;

@@ -7,7 +7,7 @@
 
 #include "base/check.hpp"
 #include "sim/lower/network_patterns.hpp"
-#include "sim/lower/own_nics.hpp"
+#include "sim/lower/own_links.hpp"
 
 namespace stagecraft {
 namespace {
@@ -200,19 +200,16 @@ PassPrice group_price(const Network& network, const std::vector<PlacedGroup>& gr
                       const CollectiveJob& job) {
   SC_CHECK(!groups.empty(), "a pipeline rank is in a group of every axis");
   CollectiveCost slowest;
-  int nodes = 1;
   for (const PlacedGroup& group : groups) {
     const CollectiveCost cost = network_cost(network, group, job);
-    if (cost.time <= slowest.time) continue;
-    slowest = cost;
-    nodes = group.placement.nodes;
+    if (cost.time > slowest.time) slowest = cost;
   }
   slowest.time += job.beside;
   const PlacedGroup& group = groups.front();
   const int rank = network.plan.mesh.coordinate(group.member, Axis::kPipeline);
-  if (network.own_nics != nullptr) {
+  if (network.own_links != nullptr) {
     PassPrice price;
-    price.add(own_nics_use(network, rank, job.category, slowest, nodes), slowest.provenance);
+    price.add(own_links_use(network, rank, job.category, slowest), slowest.provenance);
     return price;
   }
   const double sent = bus_factor(job.kind, group.placement.ranks) * static_cast<double>(job.size.count());

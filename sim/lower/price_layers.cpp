@@ -133,7 +133,7 @@ bool StagePricing::same_links(const LayerGroups& a, const LayerGroups& b) const 
   const auto rank = [&](const LayerGroups& groups) {
     return network_.plan.mesh.coordinate(groups.member, Axis::kPipeline);
   };
-  const bool shares = network_.patterns != nullptr || network_.own_nics != nullptr;
+  const bool shares = network_.patterns != nullptr || network_.own_links != nullptr;
   return !shares || rank(a) == rank(b);
 }
 

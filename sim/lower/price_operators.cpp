@@ -7,7 +7,7 @@
 #include "models/compute_cost.hpp"
 #include "sim/lower/host_time.hpp"
 #include "sim/lower/network_patterns.hpp"
-#include "sim/lower/own_nics.hpp"
+#include "sim/lower/own_links.hpp"
 
 namespace stagecraft {
 namespace {
@@ -114,21 +114,19 @@ class PassPricing {
       } else {
         add_traffic(op, {groups_.member, groups_.of(op.group), group_of(op.group)}, op.bytes, cost);
       }
-      note_exchange(op, cost, cost.transfer);
+      note_exchange(op, cost);
     }
-    if (network_.own_nics != nullptr && groups_.of(op.group).nodes > 1) {
-      const Duration transfer =
-          op.nodes ? node_exchange(network_, groups_, op).over_rails.transfer : cost.transfer;
-      add_to_own_nics(network_, pipeline_rank(), transfer * op.kernels, exchanges_of(op).traffic);
-      note_exchange(op, cost, transfer);
+    if (network_.own_links != nullptr && cost.transfer > Duration::zero()) {
+      add_to_own_links(network_, pipeline_rank(), cost, op.kernels, exchanges_of(op).traffic);
+      note_exchange(op, cost);
     }
     return {.time = cost.time * op.kernels, .provenance = cost.provenance};
   }
 
-  void note_exchange(const Op& op, const CollectiveCost& cost, Duration transfer) {
+  void note_exchange(const Op& op, const CollectiveCost& cost) {
     Exchanges& exchanges = exchanges_of(op);
     exchanges.time += cost.time * op.kernels;
-    exchanges.transfer += transfer * op.kernels;
+    exchanges.transfer += cost.transfer * op.kernels;
     exchanges.launches += op.kernels;
   }
 
@@ -264,6 +262,8 @@ CollectiveCost NodeExchange::cost() const {
   CollectiveCost slower = over_rails.transfer > over_node.transfer ? over_rails : over_node;
   const CollectiveCost& other = over_rails.transfer > over_node.transfer ? over_node : over_rails;
   slower.time += other.time - other.transfer;
+  slower.in_node = over_node.in_node;
+  slower.between_nodes = over_rails.between_nodes;
   slower.node_efficiency = over_node.node_efficiency;
   slower.network_efficiency = over_rails.network_efficiency;
   return slower;

@@ -5,7 +5,7 @@
 #include "base/check.hpp"
 #include "models/memory.hpp"
 #include "sim/lower/messages.hpp"
-#include "sim/lower/own_nics.hpp"
+#include "sim/lower/own_links.hpp"
 #include "sim/lower/pass_memory.hpp"
 #include "sim/lower/price_gradients.hpp"
 #include "sim/lower/price_layers.hpp"
@@ -36,11 +36,14 @@ EdgePrice price_edge(const TransformerSpec& model, const Network& network, const
   if (scatters(request) && price.forward.total() > Duration::zero()) {
     const CollectiveJob gather{CollectiveKind::kAllGather, outputs_of(model, request, held.stage),
                                Category::kPipelineComm};
-    const auto groups = [&](int s) {
-      return groups_of(network, network.plan.places().rank_of(s, held.copy), RankGroup::kTensor);
+    Network queued = network;
+    queued.own_links = nullptr;  // the gather is a part of the message
+    const auto price_of = [&](int stage) {
+      const int rank = network.plan.places().rank_of(stage, held.copy);
+      return group_price(queued, groups_of(network, rank, RankGroup::kTensor), gather);
     };
-    price.forward.add(group_price(network, groups(held.stage + 1), gather));
-    price.backward.add(group_price(network, groups(held.stage), gather));
+    price.forward.add(price_of(held.stage + 1));
+    price.backward.add(price_of(held.stage));
   }
   return price;
 }
@@ -133,7 +136,7 @@ IterationPrices price_transformer(const TransformerSpec& model, const HardwarePr
   PlacementMemo own;
   PlacementMemo& memo = request.memo != nullptr && !request.shared_links ? *request.memo : own;
   Network network = network_of(cluster, profile, request, memo, &prices.patterns);
-  if (meets_at_nics(network, request)) network.own_nics = &prices.own_nics;
+  if (meets_at_own_links(network, request)) network.own_links = &prices.own_links;
   StagePricing stages(model, network, request);
   const GradientPricing gradients(model, network, request);
   StageMemories memory(model, request.shard, pass_habits(request.training.recompute, request.offload));

@@ -63,7 +63,7 @@ class PassPrice {
   [[nodiscard]] const ByProvenance& seconds_by_provenance() const { return by_provenance_; }
   [[nodiscard]] std::vector<TaskPart> parts() const;  // nonzero categories; add up to total()
   // The network uses of a price that is pure communication; their times add up to total(). Empty where no
-  // traffic meets: in closed form, but for a rank's own NICs.
+  // traffic meets: in closed form, but for a rank's own links.
   [[nodiscard]] const std::vector<NetworkUse>& network() const { return network_; }
 
  private:
@@ -207,11 +207,11 @@ struct IterationPrices {
   std::optional<int> second_embedding = {};
   PassPrice host{};        // once an iteration
   OffloadPrice offload{};  // its stalls and steps are in the passes and the optimizer already
-  // Patterns of all traffic above: on shared links, or in closed form of what meets at a rank's own NICs
-  // (own_nics.hpp). Never both.
-  PatternTable patterns{}, own_nics{};
+  // Patterns of all traffic above: on shared links, or in closed form of what meets on a rank's own links
+  // (own_links.hpp). Never both.
+  PatternTable patterns{}, own_links{};
 
-  [[nodiscard]] bool meets_at_own_nics() const { return own_nics.size() > 0; }
+  [[nodiscard]] bool meets_at_own_links() const { return own_links.size() > 0; }
 };
 
 struct PlacementMemo;

@@ -25,8 +25,8 @@ struct Network {
   const ParallelPlan& plan;
   PlacementMemo& memo;               // of this network, or of others that it serves as well
   PatternTable* patterns = nullptr;  // filled in by pricing, on shared links only
-  // Filled in by pricing in closed form where a rank's own kinds of traffic meet at its NICs (own_nics.hpp).
-  PatternTable* own_nics = nullptr;
+  // Filled in by pricing in closed form where a rank's own kinds of traffic meet on its links (own_links.hpp).
+  PatternTable* own_links = nullptr;
   CollectiveMemo* collectives = nullptr;
   Sourced<Duration> exchange_overhead{};           // overhead of a pipeline message that its sender waits for
   Sourced<Duration> tensor_collective_overhead{};  // overhead of a tensor-parallel all-reduce (SoftwareRules)

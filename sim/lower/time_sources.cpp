@@ -62,7 +62,7 @@ std::vector<std::uint32_t> shape_of(const IterationPrices& prices) {
 
 bool is_traceable(const IterationPrices& prices, const LowerOptions& options) {
   const bool cut = std::ranges::any_of(prices.stages, [](const StagePrice& s) { return !s.units.empty(); });
-  return options.network == nullptr && !prices.meets_at_own_nics() && options.iterations == 1 &&
+  return options.network == nullptr && !prices.meets_at_own_links() && options.iterations == 1 &&
          options.replicas == 1 && options.speeds.empty() && options.rollback == Duration::zero() &&
          options.pairs.empty() && !cut;
 }

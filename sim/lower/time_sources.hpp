@@ -36,7 +36,7 @@ struct TracedProgram {
 // second word embedding is. The values have no meaning of their own; they are only compared.
 [[nodiscard]] std::vector<std::uint32_t> shape_of(const IterationPrices& prices);
 
-// Can every label be traced to a price? Not on shared links or own NICs, with several iterations or copies, with
+// Can every label be traced to a price? Not on shared or own links, with several iterations or copies, with
 // roll-backs or fused pairs of other durations, or with passes cut into ZeRO units.
 [[nodiscard]] bool is_traceable(const IterationPrices& prices, const LowerOptions& options);
 

@@ -1,5 +1,5 @@
 // Traffic of a piece of an iteration on links that other traffic shares: those of the cluster under
-// `network: flow`, or in closed form the NICs of each rank (own_nics.hpp).
+// `network: flow`, or in closed form the own links of each rank (own_links.hpp).
 //
 // All groups of one kind of a pipeline rank communicate at the same time, so their loads are summed. A
 // pattern lists the links that they use, per byte that one member sends. Larger jobs use the same pattern, so

@@ -304,13 +304,13 @@ std::optional<ChakraRefusal> no_chakra_because(const Program& program, const Tim
   if (timeline.stall)
     return ChakraRefusal{.why = "the iteration does not finish",
                          .hint = "without its faults it does: --set 'faults=[]'"};
-  if (!program.flows.empty())
-    return ChakraRefusal{.why = "its links are shared (network: flow), and a trace has fixed times",
-                         .hint = "--set network=closed-form"};
   if (!program.loads.empty())
     return ChakraRefusal{
         .why = "its collectives slow the passes that they run beside (overlap), and a trace has fixed times",
         .hint = kOneReplica};
+  if (!program.flows.empty())
+    return ChakraRefusal{.why = "its links are shared (network: flow), and a trace has fixed times",
+                         .hint = "--set network=closed-form"};
   const std::vector<bool> compute = compute_resources(program);
   for (std::uint32_t r = 0; r < program.resources.size(); ++r) {
     const bool computes = compute[r];

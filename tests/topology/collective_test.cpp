@@ -475,6 +475,22 @@ TEST(Collective, IsMonotoneInSize) {
 }
 
 // Property: for every kind, more nodes with the same ranks on each never take less time.
+// Property: the transfer is that of the tier that is busy for longer, and a group in a node uses no NIC.
+TEST(Collective, IsAsLongAsItsBusierTier) {
+  for (const int nodes : {1, 2, 5})
+    for (const CollectiveKind kind :
+         {CollectiveKind::kAllReduce, CollectiveKind::kAllGather, CollectiveKind::kAllToAll})
+      for (const int ranks : {1, 4, 8}) {
+        if (nodes * ranks == 1) continue;
+        const GroupPlacement group{
+            .ranks = nodes * ranks, .nodes = nodes, .ranks_per_node = ranks, .least_ranks_per_node = ranks};
+        const CollectiveCost c = cost(round_cluster(nodes), group, kind, megabytes(800));
+        EXPECT_EQ(c.transfer, std::max(c.in_node, c.between_nodes)) << nodes << ' ' << ranks;
+        EXPECT_EQ(c.between_nodes > Duration::zero(), nodes > 1) << nodes << ' ' << ranks;
+        EXPECT_EQ(c.in_node > Duration::zero(), ranks > 1) << nodes << ' ' << ranks;
+      }
+}
+
 TEST(Collective, IsMonotoneInNodes) {
   const Cluster cluster = round_cluster(64);
   for (const CollectiveKind kind : kKinds)

@@ -427,11 +427,11 @@ TEST(Flow, OfTensorGroupsInANodeIsNotHeldUpByTheNics) {
               "training: {global_batch_size: 16, sequence_length: 16384}\n");
   NodeSpec& node = scenario.cluster->groups.front().node;
   node.nic_bandwidth = 0.5 * node.nic_bandwidth;
-  const Report shared = flow(scenario), own_nics = simulate(scenario);
+  const Report shared = flow(scenario), own_links = simulate(scenario);
   scenario.overlap.gradients = scenario.overlap.parameters = false;
   const Report alone = simulate(scenario);
   const auto tensor = [](const Report& report) { return part_of(report, Category::kTensorComm); };
-  EXPECT_NEAR(to_seconds(tensor(shared)), to_seconds(tensor(own_nics)), 0.01 * to_seconds(tensor(shared)));
+  EXPECT_NEAR(to_seconds(tensor(shared)), to_seconds(tensor(own_links)), 0.01 * to_seconds(tensor(shared)));
   EXPECT_GT(part_of(shared, Category::kContextComm), part_of(alone, Category::kContextComm));
 }
 

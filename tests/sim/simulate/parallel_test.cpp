@@ -302,6 +302,7 @@ TEST(Sharded, FoldedEqualsUnfolded) {
     EXPECT_EQ(folded.breakdown, unfolded.breakdown);
     Program program = simulate_in_full(scenario).program;
     program.loads.clear();  // what a pass loses to buckets beside it depends on when both run
+    program.flows.clear();  // so does what both lose on the links of their rank
     EXPECT_EQ(run(program), longest_path(program));
   }
 }
