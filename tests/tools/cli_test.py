@@ -693,7 +693,6 @@ class Answers(Case):
                            "--set", "model.weight_gradient=0 s").stdout.splitlines()
         self.assertEqual(["1.00", "0.00100", "0.50"], [re.split(r"\s{2,}", line)[2] for line in table[1:4]])
 
-    # 2 and 4 ranks: 27 ms and 33 ms for 8 samples.
     def test_a_first_variant_that_cannot_run_is_said_to_leave_nothing_relative(self):
         said = "times are relative to the first variant, which cannot run"
         self.assertIn(said, stagecraft("compare", PIPELINE, "--vary", "parallelism.pipeline=0,4,8").stdout)
@@ -708,6 +707,7 @@ class Answers(Case):
                        "--vary schedule=2f2b: schedule: '2f2b' is not a known schedule (did you mean '1f1b'?)"):
             self.assertIn(reason, wrong)
 
+    # 2 and 4 ranks: 27 ms and 33 ms for 8 samples.
     def test_variants_on_unlike_numbers_of_gpus_are_compared_by_each(self):
         stages = "parallelism.pipeline=2,4"
         ran = stagecraft("compare", PIPELINE, "--vary", stages)
@@ -1240,7 +1240,6 @@ class Answers(Case):
                                              r"activations [\d.]+ [GT]iB\n  hint: --set [^\n]*\n$")
                 self.assertEqual(DONE, stagecraft(command, FLAGSHIP, "--require-fit").returncode)
 
-    # What is advised is the first of the what-ifs: alone it does, or the hint says what it leaves and where to look on.
     def test_a_fit_that_nobody_can_check_is_said(self):
         for command in ("run", "memory"):
             ran = stagecraft(command, PIPELINE, "--require-fit")
@@ -1248,6 +1247,7 @@ class Answers(Case):
             self.assertIn("note: --require-fit checked nothing: no capacity is given", ran.stderr)
             self.assertNotIn("checked nothing", stagecraft(command, FLAGSHIP, "--require-fit").stderr)
 
+    # What is advised is the first of the what-ifs: alone it does, or the hint says what it leaves and where to look on.
     def test_advice_that_would_do_is_the_fastest_that_fits(self):
         for command in ("run", "memory"):
             too_much = [command, FLAGSHIP, "--require-fit", "--set", "training.micro_batch_size=4"]
@@ -1992,6 +1992,8 @@ columns: [id, model, gpus, tensor, iteration_time_s, recompute, memory_gib]
 
 
 class BadFiles(Case):
+    """What is no text at all is refused with a message that names it, and never crashes, hangs or eats the memory."""
+
     def test_a_wrong_search_section_is_refused_by_every_command(self):
         text = STAGES + "search: {fixx: [schedule], gpus: 256...4096}\n"
         for command in ("check", "run", "search"):
@@ -1999,8 +2001,6 @@ class BadFiles(Case):
             self.assert_refused(ran)
             self.assertIn("error: search.fixx: is not a known key\n  hint: did you mean 'fix'?\n", ran.stderr)
             self.assertIn("error: search.gpus: is no list of GPU counts", ran.stderr)
-
-    """What is no text at all is refused with a message that names it, and never crashes, hangs or eats the memory."""
 
     def assert_file_refused(self, name, reason):
         for command in ("run", "check", "memory", "validate"):
