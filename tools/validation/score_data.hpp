@@ -1,5 +1,6 @@
 // What scoring knows beside the sets (calibrate/validation/scoring/): other tools' figures, the constants
-// that were fitted on whole iterations, and what an ablation switches off. And what that says of their scores.
+// that were fitted on whole iterations, what an ablation switches off, and kinds of jobs. And what that says
+// of their scores.
 #pragma once
 
 #include <algorithm>
@@ -41,12 +42,21 @@ struct Kin {
   double wider = 1;
 };
 
+// Sets of jobs that are alike: in software, hardware and models.
+struct JobKind {
+  std::string title;
+  std::vector<std::string> sets;
+
+  [[nodiscard]] bool has(std::string_view set) const { return std::ranges::find(sets, set) != sets.end(); }
+};
+
 struct ScoreData {
   std::map<std::string, std::vector<PeerScore>> peers;           // by set
   std::map<std::string, std::vector<FittedConstant>> constants;  // by profile
   std::vector<Kin> kin;
   std::vector<Ablation> ablations;
   std::vector<std::string> not_ablated;  // effects that no value switches off, with the reason
+  std::vector<JobKind> kinds;            // in the order of their table; no set is of two
 };
 
 // The overrides of the ablation "names of what ran", which make a job one that names nothing; empty without it.
@@ -69,11 +79,27 @@ struct FittedCount {
 // Errors of the sets on which constants of their profile were fitted, and of those that no fit has seen.
 struct SomeErrors {
   std::size_t sets = 0;
+  std::size_t covered = 0;  // rows inside their interval
   std::vector<double> rows = {};
+
+  [[nodiscard]] double coverage() const;  // share of rows inside their interval; 0 of no rows
 };
 struct ErrorsByFit {
   SomeErrors fitted, held_out;
 };
 [[nodiscard]] ErrorsByFit errors_by_fit(const std::vector<SetScore>& scores, const ScoreData& data);
+
+// The same of one kind of jobs.
+struct KindScore {
+  std::string title;
+  ErrorsByFit errors;
+
+  [[nodiscard]] std::size_t sets() const { return errors.fitted.sets + errors.held_out.sets; }
+  [[nodiscard]] std::size_t rows() const { return errors.fitted.rows.size() + errors.held_out.rows.size(); }
+};
+// In the order of the kinds, without those of which no row is scored. A set that is of no kind is in none, and a
+// set alone in no table: its own figures say the same.
+[[nodiscard]] std::vector<KindScore> scores_by_kind(const std::vector<SetScore>& scores,
+                                                    const ScoreData& data);
 
 }  // namespace stagecraft
