@@ -51,6 +51,15 @@ TEST(RowTable, OfNamesThatShareNothingHasThemWhole) {
             "          1\n");
 }
 
+TEST(RowTable, SaysWhatItsNamesAreOf) {
+  RowTable sets = table({"a", "b"});
+  sets.what = "set";
+  EXPECT_EQ(sets.str(),
+            "  set  time\n"
+            "  a       0\n"
+            "  b       1\n");
+}
+
 TEST(RowTable, WithoutRowsIsItsHead) {
   EXPECT_EQ(table({}).str(), "  row  time\n");
 }

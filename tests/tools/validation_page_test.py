@@ -35,7 +35,7 @@ def main() -> int:
                 break
         print("run tools/validation-page", file=sys.stderr)
         return 1
-    overview = {re.sub(r"\[(.*?)\].*", r"\1", row[0]): row[2].removesuffix(" %") for row in table_after(page, "# Predicted")[1:]}
+    overview = {re.sub(r"\[(.*?)\].*", r"\1", row[0]): row[2].removesuffix(" %") for row in table_after(page, "\n## Sets\n")[1:]}
     ablation = table_after(page, "## Ablation")
     every_row = max(int(row[1]) for row in ablation[1:])
     base = {found for row in ablation[1:] if int(row[1]) == every_row for found in re.findall(r"(\w+) ([\d.]+) to ", row[5])}

@@ -17,6 +17,7 @@
 #include "tools/commands/page_files.hpp"
 #include "tools/validation/ablation.hpp"
 #include "tools/validation/end_to_end.hpp"
+#include "tools/validation/kind_table.hpp"
 #include "tools/validation/memory_scores.hpp"
 #include "tools/validation/published.hpp"
 #include "tools/validation/published_sets.hpp"
@@ -117,11 +118,15 @@ void print_all(const std::vector<SetScore>& scores, const Call& call, Session& s
   if (!several) return;
   const PooledIntervals pooled = pool_intervals(scores);
   const ErrorsByFit errors = errors_by_fit(scores, call.data);
-  if (!call.arguments.has("json")) return print_pooled_text(pooled, errors, session.out);
+  const std::vector<KindScore> kinds = scores_by_kind(scores, call.data);
+  if (!call.arguments.has("json")) {
+    if (!kinds.empty()) session.out << kind_table_text(kinds) << '\n';
+    return print_pooled_text(pooled, errors, session.out);
+  }
   std::vector<std::string> profiles;
   for (const SetScore& set : scores)
     profiles.insert(profiles.end(), set.profile_hashes.begin(), set.profile_hashes.end());
-  session.out << with_origin(pooled_json(pooled, errors), profiles) << '\n';
+  session.out << with_origin(pooled_json(pooled, errors, kinds), profiles) << '\n';
 }
 
 int score_files(const Call& call, Session& session) {

@@ -18,7 +18,8 @@ struct RenderOptions {
 void print_set_text(const SetScore& score, const ScoreData& data, RenderOptions options, std::ostream& out);
 [[nodiscard]] std::string set_json(const SetScore& score, const ScoreData& data, RenderOptions options);
 void print_pooled_text(const PooledIntervals& pooled, const ErrorsByFit& errors, std::ostream& out);
-[[nodiscard]] std::string pooled_json(const PooledIntervals& pooled, const ErrorsByFit& errors);
+[[nodiscard]] std::string pooled_json(const PooledIntervals& pooled, const ErrorsByFit& errors,
+                                      const std::vector<KindScore>& kinds);
 // `"skipped": [{"id", "reason"}, …]`, inside an open object.
 void write_skipped(const std::vector<SkippedRow>& rows, JsonWriter& json);
 

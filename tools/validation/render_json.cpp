@@ -73,7 +73,18 @@ void write_errors(const char* key, const SomeErrors& errors, JsonWriter& json) {
   const ErrorSummary summary = summarise(errors.rows);
   json.begin_object().field("sets", errors.sets).field("rows", errors.rows.size());
   json.field("mape", summary.mean_absolute).field("bias", summary.bias);
-  json.field("median", summary.median_absolute).end_object();
+  json.field("median", summary.median_absolute).field("coverage_90", errors.coverage()).end_object();
+}
+
+void write_kinds(const std::vector<KindScore>& kinds, JsonWriter& json) {
+  json.key("kinds").begin_array();
+  for (const KindScore& kind : kinds) {
+    json.begin_object().field("title", kind.title).field("sets", kind.sets()).field("rows", kind.rows());
+    write_errors("held_out", kind.errors.held_out, json);
+    write_errors("fitted", kind.errors.fitted, json);
+    json.end_object();
+  }
+  json.end_array();
 }
 
 }  // namespace
@@ -110,7 +121,8 @@ std::string set_json(const SetScore& score, const ScoreData& data, RenderOptions
   return json.str();
 }
 
-std::string pooled_json(const PooledIntervals& pooled, const ErrorsByFit& errors) {
+std::string pooled_json(const PooledIntervals& pooled, const ErrorsByFit& errors,
+                        const std::vector<KindScore>& kinds) {
   JsonWriter json;
   json.begin_object().field("schema", "stagecraft.validation-intervals/1");
   json.field("coverage_90", pooled.now.share).field("median_width", pooled.now.median_width);
@@ -118,6 +130,7 @@ std::string pooled_json(const PooledIntervals& pooled, const ErrorsByFit& errors
   json.field("median_width_left_out", pooled.left_out.median_width);
   write_errors("fitted", errors.fitted, json);
   write_errors("held_out", errors.held_out, json);
+  write_kinds(kinds, json);
   json.end_object();
   return json.str();
 }

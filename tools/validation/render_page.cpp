@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/text.hpp"
+#include "tools/validation/kind_table.hpp"
 #include "tools/validation/render.hpp"
 
 namespace stagecraft {
@@ -28,19 +29,29 @@ std::string peer_cell(const SetScore& score, const ScoreData& data) {
 
 std::string overview(const std::vector<SetScore>& scores, const ScoreData& data) {
   std::string out = markdown_head({"set", "rows", "MAPE", "bias", "median", "worst", "rank", "null model",
-                                   "+ bubble", "others", "inside 90 %", "width"});
+                                   "+ bubble", "others", "inside 90 %", "width", "constants"});
   for (const SetScore& score : scores) {
     if (score.rows.empty()) continue;
     const ErrorSummary summary = score.summary();
-    out += markdown_row(
-        {fmt::format("[{0}](#{0})", score.name), std::to_string(summary.rows),
-         "**" + percent(summary.mean_absolute) + "**", signed_percent(summary.bias),
-         percent(summary.median_absolute), signed_percent(score.rows[summary.worst].error()),
-         rank_cell(score.ranks(true)), percent(summarise(score.null_model(false).errors).mean_absolute),
-         percent(summarise(score.null_model(true).errors).mean_absolute), peer_cell(score, data),
-         percent(score.coverage(), 0), percent(score.median_width())});
+    out += markdown_row({fmt::format("[{0}](#{0})", score.name), std::to_string(summary.rows),
+                         "**" + percent(summary.mean_absolute) + "**", signed_percent(summary.bias),
+                         percent(summary.median_absolute), signed_percent(score.rows[summary.worst].error()),
+                         rank_cell(score.ranks(true)),
+                         percent(summarise(score.null_model(false).errors).mean_absolute),
+                         percent(summarise(score.null_model(true).errors).mean_absolute),
+                         peer_cell(score, data), percent(score.coverage(), 0), percent(score.median_width()),
+                         fitted_constants_of(score, data).on_this_set ? "fitted" : "held out"});
   }
   return out;
+}
+
+std::string kinds_section(const std::vector<KindScore>& kinds) {
+  if (kinds.empty()) return {};
+  return "\n## Kinds of jobs\n\n"
+         "Of the held-out rows of each kind: mean error, bias, median error, and the share inside their "
+         "interval. Then the rows of its\nother sets, on which constants were fitted. Each set is of one "
+         "kind; one with dense models and mixtures of experts is what most\nof its rows are.\n\n" +
+         kind_table_markdown(kinds);
 }
 
 std::string ratio_table(const std::vector<SetScore>& scores) {
@@ -134,11 +145,15 @@ std::string validation_page(const std::vector<SetScore>& scores, const ScoreData
   std::string out =
       "# Predicted against measured\n\nWritten by `tools/validation-page`; a test compares it with what the "
       "program says. Errors are predicted / measured - 1 in\nseconds per iteration; what they teach is in "
-      "[accuracy.md](accuracy.md). Rank: Spearman's correlation of GPU-seconds per token within one "
-      "model\non one number of GPUs. Null model: all hardware FLOPs at one rate, the median fit on the very "
-      "rows scored. Others: figures that their\nauthors published, or the seconds that the rows print. "
-      "Intervals: 90 %, from the residuals of the profile.\n\n";
-  out += overview(scores, data);
+      "[accuracy.md](accuracy.md). Held out: rows of sets on which no "
+      "constant of their profile was\n[fitted](#what-was-fitted). Intervals: 90 %, from the residuals of the "
+      "profile.\n";
+  out += kinds_section(scores_by_kind(scores, data));
+  out +=
+      "\n## Sets\n\nRank: Spearman's correlation of GPU-seconds per token within one model on one number of "
+      "GPUs. Null model: all hardware FLOPs at one\nrate, the median fit on the very rows scored. Others: "
+      "figures that their authors published, or the seconds that the rows print.\n\n" +
+      overview(scores, data);
   out += fmt::format(
       "\nAll rows together: {} of the measurements lie inside their 90 % interval, whose median width is {} "
       "of the prediction. With each\nset's interval made from the residuals of the other sets of its "

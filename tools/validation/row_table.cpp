@@ -31,7 +31,7 @@ std::string RowTable::str() const {
     cells.insert(cells.end(), rest.begin(), rest.end());
     table.row(std::move(cells));
   };
-  add(in_head ? begin + "…" : "row", head);
+  add(in_head ? begin + "…" : what, head);
   std::vector<std::string> ends;
   for (std::size_t i = 0; i < names.size(); ++i) {
     ends.push_back(names[i].substr(begin.size()));
@@ -39,7 +39,7 @@ std::string RowTable::str() const {
   }
   const std::string text = table.str(2);
   const std::vector<std::string_view> lines = split(text, '\n');
-  std::string out = begin.empty() || in_head ? "" : fmt::format("  rows of {}…\n", begin);
+  std::string out = begin.empty() || in_head ? "" : fmt::format("  {}s of {}…\n", what, begin);
   out += fmt::format("{}\n", lines.front());
   for (std::size_t i = 0; i < ends.size(); ++i)
     out += fmt::format("{}{}\n", is_long(ends[i]) ? "  " + ends[i] + "\n" : "", lines[i + 1]);

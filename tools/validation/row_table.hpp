@@ -1,4 +1,4 @@
-// The rows of a published set for people: their names and figures, within 80 columns.
+// The rows of a published set, or sets, for people: their names and figures, within 80 columns.
 //
 //   What all names begin with, up to a '_', is said once where one of them is long. A name that still leaves
 //   no room for its figures has a line of its own, above them.
@@ -18,6 +18,7 @@ struct RowTable {
   std::vector<std::string> head;
   std::vector<std::string> names = {};
   std::vector<std::vector<std::string>> figures = {};  // of each name
+  std::string what = "row";                            // the names are of; the head of their column
 
   // Every line is indented by two.
   [[nodiscard]] std::string str() const;
