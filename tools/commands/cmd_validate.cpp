@@ -54,6 +54,7 @@ struct Call {
   const ScoreData& data;
   std::optional<double> limit;  // of a set's mean error
   bool pages = false;           // Markdown: print at the end
+  bool brief = false;           // a line for each set: the same
   RenderOptions render;
 };
 
@@ -94,7 +95,7 @@ int score_time_of(const PublishedSet& set, Library& library, const Call& call, S
       score_set(set, load_rows(set, library), {.change = {}, .causes = call.pages || call.render.attribute}));
   if (call.arguments.has("json")) {
     session.out << with_origin(set_json(score, call.data, call.render), score.profile_hashes) << '\n';
-  } else if (!call.pages) {
+  } else if (!call.pages && !call.brief) {
     print_set_text(score, call.data, call.render, session.out);
   }
   if (score.rows.empty()) return answer_of_none(set, call, session);
@@ -114,6 +115,7 @@ void print_all(const std::vector<SetScore>& scores, const Call& call, Session& s
     session.out << validation_page(scores, call.data);
     return;
   }
+  if (call.brief) print_sets_text(scores, call.data, session.out);
   const bool several = std::ranges::count_if(scores, [](const SetScore& s) { return !s.rows.empty(); }) > 1;
   if (!several) return;
   const PooledIntervals pooled = pool_intervals(scores);
@@ -152,6 +154,12 @@ int score_files(const Call& call, Session& session) {
   print_all(scores, call, session);
   if (call.arguments.has("html")) write_page(call.arguments, scores);
   return worst;
+}
+
+// With --quiet of several sets: unless something is asked for that has more than a line to say of each.
+bool is_brief(const Arguments& arguments, const Session& session) {
+  if (!arguments.has("quiet") || arguments.has("json") || arguments.has("attribute")) return false;
+  return files_to_score(arguments, session).size() > 1;
 }
 
 // The tables that simulate every row many times.
@@ -214,6 +222,7 @@ int validate_command(const Arguments& arguments, Session& session) {
                   .data = data,
                   .limit = limit,
                   .pages = arguments.has("markdown"),
+                  .brief = is_brief(arguments, session),
                   .render = {.quiet = arguments.has("quiet"), .attribute = arguments.has("attribute")}};
   return studies ? print_studies(call, session) : score_files(call, session);
 }

@@ -17,6 +17,8 @@ struct RenderOptions {
 };
 void print_set_text(const SetScore& score, const ScoreData& data, RenderOptions options, std::ostream& out);
 [[nodiscard]] std::string set_json(const SetScore& score, const ScoreData& data, RenderOptions options);
+// A line for each set, in place of all that print_set_text says of it.
+void print_sets_text(const std::vector<SetScore>& scores, const ScoreData& data, std::ostream& out);
 void print_pooled_text(const PooledIntervals& pooled, const ErrorsByFit& errors, std::ostream& out);
 [[nodiscard]] std::string pooled_json(const PooledIntervals& pooled, const ErrorsByFit& errors,
                                       const std::vector<KindScore>& kinds);

@@ -103,6 +103,18 @@ void print_attribution(const SetScore& score, std::ostream& out) {
                      percent(attribution.explained, 0), percent(attribution.left));
 }
 
+// Rows, MAPE, bias, median, worst, and whether constants were fitted on them.
+std::vector<std::string> set_figures(const SetScore& score, const ScoreData& data) {
+  if (score.rows.empty()) return {"0", "–", "–", "–", "–", ""};
+  const ErrorSummary summary = score.summary();
+  return {std::to_string(summary.rows),
+          percent(summary.mean_absolute),
+          signed_percent(summary.bias),
+          percent(summary.median_absolute),
+          signed_percent(score.rows[summary.worst].error()),
+          fitted_constants_of(score, data).on_this_set ? "fitted" : "held out"};
+}
+
 }  // namespace
 
 std::string signed_percent(double share) {
@@ -136,6 +148,20 @@ void print_set_text(const SetScore& score, const ScoreData& data, RenderOptions 
   if (!options.quiet && !score.known.empty())
     out << wrapped_text("  known beside the file: ", "    ", join(score.known, ", "));
   out << '\n';
+}
+
+void print_sets_text(const std::vector<SetScore>& scores, const ScoreData& data, std::ostream& out) {
+  if (scores.empty()) return;
+  RowTable table{
+      .longest_name = 28,
+      .aligns = {Align::kRight, Align::kRight, Align::kRight, Align::kRight, Align::kRight, Align::kLeft},
+      .head = {"rows", "MAPE", "bias", "median", "worst", ""},
+      .what = "set"};
+  for (const SetScore& score : scores) {
+    table.names.push_back(score.name);
+    table.figures.push_back(set_figures(score, data));
+  }
+  out << table.str() << '\n';
 }
 
 void print_pooled_text(const PooledIntervals& pooled, const ErrorsByFit& errors, std::ostream& out) {
