@@ -168,9 +168,10 @@ void print_pooled_text(const PooledIntervals& pooled, const ErrorsByFit& errors,
   for (const auto& [name, some] :
        {std::pair{"constants fitted on them", &errors.fitted}, {"held out", &errors.held_out}}) {
     if (some->rows.empty()) continue;
-    out << fmt::format("{}: {}, {}: {}\n", name, counted(static_cast<std::int64_t>(some->sets), "set"),
-                       counted(static_cast<std::int64_t>(some->rows.size()), "row"),
-                       errors_text(summarise(some->rows)));
+    out << wrapped_text(fmt::format("{}: ", name), "  ",
+                        fmt::format("{}, {}: {}", counted(static_cast<std::int64_t>(some->sets), "set"),
+                                    counted(static_cast<std::int64_t>(some->rows.size()), "row"),
+                                    errors_text(summarise(some->rows))));
   }
   out << wrapped_text("90 % intervals of all rows: ", "  ",
                       fmt::format("{} inside, median width {}; by residuals of the other sets {}, {}",
