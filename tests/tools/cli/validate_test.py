@@ -29,13 +29,52 @@ class Validate(Case):
         for score, pool in ((fitted, pooled["fitted"]), (held_out, pooled["held_out"])):
             self.assertEqual((1, score["rows_scored"]), (pool["sets"], pool["rows"]))
             self.assertAlmostEqual(score["mape"], pool["mape"], places=12)
-        said = stagecraft("validate", *sets, "--quiet").stdout
+        said = stagecraft("validate", *sets).stdout
         self.assertEqual(1, " ".join(said.split()).count(", some on these rows"))
         self.assertEqual(1, " ".join(said.split()).count(", none on these rows (held out)"))
         self.assertEqual([], [line for line in said.splitlines() if len(line) > 80])
         self.assertIn(f"\nheld out: 1 set, {held_out['rows_scored']} rows: MAPE {100 * held_out['mape']:.1f} %, bias ", said)
         alone = [json.loads(line) for line in stagecraft("validate", sets[1], sets[1], "--json").stdout.splitlines()][-1]
         self.assertIsNone(alone["fitted"])
+
+    def test_several_sets_end_with_their_errors_by_kind_of_job(self):
+        names = ("zero_bubble", "own_pytorch_h100", "megatron_sc21_rest", "llm_c_h100", "megatron_release_a100")
+        sets = [f"calibrate/validation/{name}.yaml" for name in names]
+        *scores, pooled = self.results(stagecraft("validate", *sets, "--json"))
+        kinds = pooled["kinds"]
+        self.assertEqual([3, 1, 1], [kind["sets"] for kind in kinds])  # those of the others were not given
+        for name in ("sets", "rows"):
+            self.assertEqual(sum(pooled[fit][name] for fit in ("fitted", "held_out")), sum(kind[name] for kind in kinds))
+        rows = [row for score in scores if score["set"] in ("megatron_sc21_rest", "megatron_release_a100") for row in score["rows"]]
+        held_out = kinds[0]["held_out"]
+        self.assertEqual((2, len(rows)), (held_out["sets"], held_out["rows"]))
+        self.assertAlmostEqual(sum(abs(row["error"]) for row in rows) / len(rows), held_out["mape"], places=12)
+        self.assertAlmostEqual(sum(row["error"] for row in rows) / len(rows), held_out["bias"], places=12)
+        self.assertAlmostEqual(sum(row["covered"] for row in rows) / len(rows), held_out["coverage_90"], places=12)
+        self.assertAlmostEqual(scores[0]["mape"], kinds[0]["fitted"]["mape"], places=12)
+        self.assertIsNone(kinds[1]["fitted"])
+        for form in ([], ["--quiet"]):
+            said = stagecraft("validate", *sets, *form).stdout
+            self.assertEqual([], [line for line in said.splitlines() if len(line) > 80])
+            figures = re.search(rf"\n  {re.escape(kinds[0]['title'])}\n +3 +{kinds[0]['rows']} +([\d.]+) % ", said)
+            self.assertEqual(f"{100 * held_out['mape']:.1f}", figures[1])
+        self.assertNotIn("kind of job", stagecraft("validate", sets[0], sets[0].replace("zero_bubble", "nosuch")).stdout)
+
+    def test_quiet_has_a_line_for_each_of_several_sets(self):
+        names = ("megatron_sc21", "mlperf_v50_llama31_405b_gb200", "own_pytorch_h100")
+        sets = [f"calibrate/validation/{name}.yaml" for name in names]
+        said = stagecraft("validate", *sets, "--quiet").stdout
+        for score in self.results(stagecraft("validate", *sets, "--json"))[:-1]:
+            line = re.search(rf"\n  {score['set']}\s+(\d+) +([\d.]+) % +([-+][\d.]+) % +([\d.]+) % +[-+]([\d.]+) %  (.*)\n", said)
+            self.assertEqual((str(score["rows_scored"]), *(f"{100 * score[name]:{sign}.1f}" for name, sign in
+                                                           (("mape", ""), ("bias", "+"), ("median", ""), ("worst", ""))),
+                              "held out" if score["held_out"] else "fitted"), line.groups())
+        self.assertNotIn("null model", said)
+        # Of one set, and where more is asked for than a line holds, all is said.
+        for words in ([sets[0]], [*sets[::2], "--attribute"]):
+            said = stagecraft("validate", *words, "--quiet").stdout
+            self.assertTrue(said.startswith("megatron_sc21   Efficient"))
+            self.assertEqual(len([word for word in words if word != "--attribute"]), said.count("null model"))
 
     def test_a_profile_of_ones_own_has_the_fitted_constants_of_its_base(self):
         profile = (SOURCE / "calibrate/profiles/a100-sxm4-80gb.yaml").read_text(encoding="utf-8")
