@@ -132,6 +132,7 @@ std::string flash_pass(std::string_view key, const FlashPass& pass) {
 
 std::string attention_section(const AttentionModel& attention) {
   std::string out = fmt::format("attention:\n  kernel: {}\n", scalar(attention.kernel().name));
+  if (!attention.sdpa.empty()) out += fmt::format("  sdpa: {}\n", scalar(attention.sdpa));
   out += "  " + constant("fixed", attention.fixed);
   out += "  " + constant("half_head_size", attention.half_head_size) + "  kernels:\n";
   for (const FlashKernel& kernel : attention.kernels) {

@@ -205,6 +205,7 @@ inline constexpr double kFlashBenchmarkHeadSize = 128;
 struct AttentionModel {
   std::vector<FlashKernel> kernels;  // names unique
   std::size_t in_use = 0;            // kernel of a run by default
+  std::string sdpa = {};             // kernel of PyTorch's scaled_dot_product_attention; empty: not said
   Sourced<Duration> fixed;           // in addition to host.kernel_gap: fill and drain of a kernel
   // Head size at which half of the rate of very large heads is reached: softmax is work per score.
   Sourced<double> half_head_size;

@@ -267,6 +267,7 @@ AttentionModel read_attention(YamlMap& root) {
   std::vector<std::string> names;
   for (const FlashKernel& kernel : attention.kernels) names.push_back(kernel.name);
   attention.in_use = in.choice("kernel", names);
+  if (in.has("sdpa") && !names.empty()) attention.sdpa = names[in.choice("sdpa", names)];
   in.finish();
   return attention;
 }

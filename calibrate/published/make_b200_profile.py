@@ -28,14 +28,20 @@ def heads_rows(published, op):
             if row["seq_len"] == 4096 and row["qk_head_dim"] == 128 and row["qkv_contiguous"]]
 
 
+def flash_error(row, rate, half_length, half_blocks, sms, fixed_us):
+    """predicted/published - 1 of one row (length, heads of all samples, FLOPs in millions, TFLOP/s) by the rule of
+    models/compute_cost.hpp."""
+    length, heads, done, published_rate = row
+    blocks, half = heads * length / BLOCK_QUERIES, half_blocks * sms
+    occupancy = blocks / (blocks + half) * (BENCHMARK_BLOCKS + half) / BENCHMARK_BLOCKS
+    us = fixed_us + done / (rate * occupancy * length / (length + half_length))
+    return us / (done / published_rate) - 1
+
+
 def attention_error(row, rate, half_blocks, sms, spec):
-    """predicted/published - 1 of one row by the rule of models/compute_cost.hpp."""
     heads, published_rate = row
     done = 0.5 * 4 * 4096 ** 2 * heads * 128 * spec["work"] / 1e6
-    blocks, half = heads * 4096 / BLOCK_QUERIES, half_blocks * sms
-    occupancy = blocks / (blocks + half) * (BENCHMARK_BLOCKS + half) / BENCHMARK_BLOCKS
-    us = spec["fixed_us"] + done / (rate * occupancy * 4096 / (4096 + spec["half_length"]))
-    return us / (done / published_rate) - 1
+    return flash_error((4096, heads, done, published_rate), rate, spec["half_length"], half_blocks, sms, spec["fixed_us"])
 
 
 def fit_pass(rows, sms, spec):
@@ -65,11 +71,42 @@ def attention_pass(published, op, name, data):
             "half_blocks": {"value": half_blocks, "provenance": "analytic", "source": story}}
 
 
+def fa2_rows(direction):
+    """The rows of flash_error() that are published; heads are of all samples."""
+    rows = []
+    for row in table("flash_attention_b200")["rows"]:
+        if row["direction"] != direction:
+            continue
+        for length, rate in zip(row["seqlen"], row["tflops"]):
+            heads = row["batch"] * row["heads"] if "batch" in row else 16384 // length * 2048 // row["head_dim"]
+            work = 4 * length ** 2 * heads * row["head_dim"] * (2.5 if direction == "bwd" else 1) / 1e6
+            rows.append((length, heads, work, rate))
+    return rows
+
+
+def fa2_pass(name, data):
+    spec, sms = data["attention"]["fa2"], data["device"]["sms"]
+    fixed_us = microseconds(data["attention"]["fixed"]) + microseconds(data["host"]["kernel_gap"])
+    rows, half_blocks = fa2_rows({"forward": "fwd", "backward": "bwd"}[name]), spec["half_blocks"][name]
+
+    def loss(constants):
+        return mean([abs(flash_error(row, *constants, half_blocks, sms, fixed_us)) for row in rows])
+    rate, half_length = min(((r, h) for r in range(300, 460, 2) for h in range(0, 400, 10)), key=loss)
+    story = (f"FlashAttention-2 on B200, dense, heads of {'64 and 128' if name == 'forward' else '64'} (Dao-AILab/flash-attention #1589, "
+             f"meta-pytorch/tritonbench #171): mean error {100 * loss((rate, half_length)):.0f} %")
+    return {"causal": {"rate": round(rate * spec["causal_over_dense"][name]), "half_length": spec["causal_half_lengths"][name],
+                       "provenance": "assumed", "source": "causal over dense as measured on the H100; " + story},
+            "dense": {"rate": rate, "half_length": half_length, "provenance": "interpolated", "source": story},
+            "half_blocks": {"value": half_blocks, "provenance": "assumed", "source": "about that of the H100"}}
+
+
 def add_kernels(data, published):
     gemm = data["gemm"]
-    data["attention"]["kernels"] = {"cudnn": {
-        "forward": attention_pass(published, "sdp_fwd", "forward", data),
-        "backward": attention_pass(published, "sdp_bwd", "backward", data)}}
+    data["attention"]["kernels"] = {
+        "cudnn": {"forward": attention_pass(published, "sdp_fwd", "forward", data),
+                  "backward": attention_pass(published, "sdp_bwd", "backward", data)},
+        "fa2": {"forward": fa2_pass("forward", data), "backward": fa2_pass("backward", data),
+                "half_head_size": data["attention"]["fa2"]["half_head_size"]}}
     device = {"tiles": gemm["tiles"], "prologue": gemm["split_k"]["prologue"], "sms": data["device"]["sms"],
               "peak": published["ops"]["group_matmul"]["tflops"] * gemm["scale"]["value"],
               "e": {tag: gemm[f"efficiency_{tag.lower()}"]["value"] for tag in ("TN", "NN", "NT")},

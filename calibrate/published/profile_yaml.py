@@ -240,7 +240,7 @@ def attention_section(data, whose):
     `whose` goes before the source of a fitted curve: "" where it was measured on this device."""
     spec = data["attention"]
     fixed_us = microseconds(spec["fixed"]) + microseconds(data["host"]["kernel_gap"])
-    lines = ["attention:", f"  kernel: {spec['kernel']}",
+    lines = ["attention:", f"  kernel: {spec['kernel']}", *([f"  sdpa: {spec['sdpa']}"] if "sdpa" in spec else []),
              *(sourced(key, spec[key], "  ") for key in ("fixed", "half_head_size")), "  kernels:"]
     for name, kernel in spec["kernels"].items():
         lines += [f"    {name}:", *flash_pass("forward", kernel["forward"], fixed_us, whose),

@@ -101,6 +101,16 @@ bool has_kernel(const HardwareProfile& profile, const std::string& name) {
                              [&](const FlashKernel& kernel) { return kernel.name == name; });
 }
 
+// Of `attention_kernels`: what scaled_dot_product_attention runs on the device, where its profile says so.
+constexpr std::string_view kSdpa = "sdpa";
+
+// Has every device of the cluster a kernel of this name?
+bool all_have_kernel(const Scenario& scenario, const std::string& name) {
+  return has_kernel(*scenario.profile, name) &&
+         std::ranges::all_of(scenario.group_profiles,
+                             [&](const HardwareProfile& profile) { return has_kernel(profile, name); });
+}
+
 // nullopt after reporting.
 std::optional<SoftwarePreset> preset_called(const std::string& name, YamlMap& options,
                                             const PresetPlaces& places) {
@@ -220,13 +230,12 @@ void apply_software(YamlMap& options, const PresetPlaces& places, Scenario& scen
   if (!options.has("cuda_graphs") && preset.rules.operator_overhead > Duration::zero())
     choose_graphs(options, scenario);
   if (options.has("attention_kernel")) return;
-  // A kernel that every device of the cluster has.
-  const auto best = std::ranges::find_if(preset.attention_kernels, [&](const std::string& name) {
-    return has_kernel(*scenario.profile, name) &&
-           std::ranges::all_of(scenario.group_profiles,
-                               [&](const HardwareProfile& profile) { return has_kernel(profile, name); });
-  });
-  if (best != preset.attention_kernels.end()) spec.attention_kernel = *best;
+  for (const std::string& wanted : preset.attention_kernels) {
+    const std::string& name = wanted == kSdpa ? scenario.profile->attention.sdpa : wanted;
+    if (!all_have_kernel(scenario, name)) continue;
+    spec.attention_kernel = name;
+    return;
+  }
 }
 
 }  // namespace stagecraft

@@ -213,6 +213,11 @@ TEST(LoadProfile, TheFlashKernelInUseIsOneOfThoseThatAreGiven) {
               testing::HasSubstr("attention.kernel: 'fa3' is not known here\n  hint: did you mean 'fa2'?"));
 }
 
+TEST(LoadProfile, TheKernelOfPyTorchIsOneOfThoseThatAreGiven) {
+  EXPECT_THAT(complaint("{kernel: fa2,", "{kernel: fa2, sdpa: cudnn,"),
+              testing::HasSubstr("attention.sdpa: 'cudnn' is not known here"));
+}
+
 TEST(LoadProfile, ARateOfAFlashKernelIsAboveZero) {
   EXPECT_THAT(
       complaint("{rate: 6 TFLOP/s,", "{rate: 0 TFLOP/s,"),

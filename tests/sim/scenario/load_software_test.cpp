@@ -214,6 +214,20 @@ TEST(Scenario, KeepsWeightsInFp8WhereItsSoftwareDoes) {
   EXPECT_FALSE(in_fp8(3, ""));
 }
 
+// The first of its flash kernels that the devices have, where `sdpa` is what PyTorch runs there.
+TEST(Scenario, RunsTheFlashKernelOfItsDevices) {
+  const auto kernel = [](const std::string& node, const std::string& software) {
+    const Result result =
+        read("stagecraft: 1\nmodel: llama-3-8b\ncluster: {node: " + node +
+             ", nodes: 1}\nparallelism: {zero_stage: 3}\noptions: {software: " + software + "}\n");
+    return result.scenario->options.attention_kernel;
+  };
+  EXPECT_EQ(kernel("dgx-b200", "fsdp2"), "cudnn");
+  EXPECT_EQ(kernel("dgx-b200", "deepspeed"), "fa2");
+  EXPECT_EQ(kernel("dgx-h100", "fsdp2"), "fa2");
+  EXPECT_EQ(kernel("dgx-h100", "megatron-core"), "");  // the profile's
+}
+
 // One software runs on all devices, and their profiles name different ones: that of the first is taken. Where
 // they agree, or the scenario names one, there is nothing to say.
 TEST(Scenario, SaysWhoseSoftwareItTakesOfSeveralDevices) {

@@ -263,7 +263,7 @@ constexpr SetPromise kPromises[] = {
     {"te_gpt2_xl_h200", 1, 0.23, 0.23},
     {"nebius_llama8b_h200", 2, 0.165, 0.18},
     {"prime_rl_h200", 2, 0.275, 0.37},
-    {"prime_rl_b200", 4, 0.475, 0.64},
+    {"prime_rl_b200", 4, 0.135, 0.37},
 };
 
 class PublishedSets : public testing::TestWithParam<SetPromise> {};
