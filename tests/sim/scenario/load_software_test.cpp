@@ -217,10 +217,12 @@ TEST(Scenario, KeepsWeightsInFp8WhereItsSoftwareDoes) {
 // The first of its flash kernels that the devices have, where `sdpa` is what PyTorch runs there.
 TEST(Scenario, RunsTheFlashKernelOfItsDevices) {
   const auto kernel = [](const std::string& node, const std::string& software) {
-    const Result result =
-        read("stagecraft: 1\nmodel: llama-3-8b\ncluster: {node: " + node +
-             ", nodes: 1}\nparallelism: {zero_stage: 3}\noptions: {software: " + software + "}\n");
-    return result.scenario->options.attention_kernel;
+    const Result result = read("stagecraft: 1\nmodel: llama-3-8b\ncluster: {node: " + node +
+                               ", nodes: 1}\nparallelism: {zero_stage: 3}\n"
+                               "training: {global_batch_size: 8, sequence_length: 1024}\n"
+                               "options: {software: " +
+                               software + "}\n");
+    return result.scenario ? result.scenario->options.attention_kernel : result.messages;
   };
   EXPECT_EQ(kernel("dgx-b200", "fsdp2"), "cudnn");
   EXPECT_EQ(kernel("dgx-b200", "deepspeed"), "fa2");
