@@ -3,6 +3,7 @@
 // order.
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -52,6 +53,22 @@ template <typename Outcome>
   for (const Outcome& outcome : outcomes)
     all.insert(all.end(), outcome.diagnostics.begin(), outcome.diagnostics.end());
   return all;
+}
+
+// The mistakes of all variants, each once, where one of them is every variant's: then none has an answer, and a table
+// of them would repeat it. Else nothing.
+template <typename Outcome>
+[[nodiscard]] std::vector<Diagnostic> mistakes_where_shared(const std::vector<Outcome>& outcomes) {
+  std::vector<Diagnostic> mistakes;
+  bool shared = false;
+  for (const Diagnostic& said : diagnostics_of(outcomes)) {
+    if (said.severity != Severity::kError || std::ranges::find(mistakes, said) != mistakes.end()) continue;
+    mistakes.push_back(said);
+    shared = shared || std::ranges::all_of(outcomes, [&](const Outcome& outcome) {
+               return std::ranges::find(outcome.diagnostics, said) != outcome.diagnostics.end();
+             });
+  }
+  return shared ? mistakes : std::vector<Diagnostic>();
 }
 
 // Errors as the session wants them: located text with source lines on standard error, or one JSON line on

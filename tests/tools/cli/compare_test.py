@@ -107,12 +107,25 @@ class Compare(Case):
             self.assertNotIn(said, stagecraft("compare", PIPELINE, "--vary", f"parallelism.pipeline={values}").stdout)
 
     def test_a_variant_that_cannot_run_says_all_reasons_with_their_places(self):
-        words = ["--vary", "schedule=1f1b,2f2b", "--set", "foo.bar=2", "--set", "training.global_batch_size=x"]
+        words = ["--vary", "schedule=1f1b,2f2b", "--vary", "training.global_batch_size=8,x"]
         said = " ".join(stagecraft("compare", PIPELINE, *words).stdout.split())
-        wrong = said[said.index("2f2b cannot run: "):]
-        for reason in ("--set foo.bar=2: foo: is not a known key", "--set training.global_batch_size=x: training.global_batch_size: 'x'",
+        wrong = said[said.index("2f2b x cannot run: "):]
+        for reason in ("--vary training.global_batch_size=x: training.global_batch_size: 'x'",
                        "--vary schedule=2f2b: schedule: '2f2b' is not a known schedule (did you mean '1f1b'?)"):
             self.assertIn(reason, wrong)
+
+    def test_a_mistake_that_all_variants_share_is_told_once(self):
+        for words in (["compare", "nosuch.yaml", "--vary", "schedule=1f1b,zb-h1"],
+                      ["goodput", "nosuch.yaml", "--vary", "failures.policy=oobleck,none"]):
+            ran = stagecraft(*words)
+            self.assertEqual((WRONG_INPUT, ""), (ran.returncode, ran.stdout))
+            self.assertEqual("nosuch.yaml: error: no such file", ran.stderr.splitlines()[0])
+            self.assertEqual("1 error, nothing was simulated", ran.stderr.splitlines()[-1])
+        # What others have beside it is told as well, each once.
+        ran = stagecraft("compare", PIPELINE, "--vary", "schedule=1f1b,2f2b,3f3b", "--set", "foo.bar=2")
+        self.assertEqual(1, ran.stderr.count("foo: is not a known key"))
+        self.assertIn("'2f2b' is not a known schedule", ran.stderr)
+        self.assertTrue(ran.stderr.endswith("3 errors, nothing was simulated\n"), ran.stderr)
 
     # 2 and 4 ranks: 27 ms and 33 ms for 8 samples.
     def test_variants_on_unlike_numbers_of_gpus_are_compared_by_each(self):
@@ -197,7 +210,7 @@ class Compare(Case):
                          stagecraft("goodput", "-", *rates, text_in=FAILING).stdout)
         wrong = stagecraft("compare", "-", "--vary", "schedule=gpipe,zb-h1", text_in="stagecraft: 1\nmodel: [1, 2\n")
         self.assertEqual(WRONG_INPUT, wrong.returncode)
-        self.assertIn("this '[' is never closed", wrong.stdout)
+        self.assertEqual(1, wrong.stderr.count("this '[' is never closed"))
 
     def test_a_key_that_is_set_and_varied_had_no_effect(self):
         for command in ("compare", "goodput"):
