@@ -57,6 +57,14 @@ constexpr std::array kModels = {
              .sm = 100,
              .profile = "gb200-186gb",
              .host_link = 225_GBps},
+    GpuModel{
+        .device = "B300-SXM-288GB", .product = "B300", .pci = {}, .sm = 103, .profile = "b300-sxm-288gb"},
+    GpuModel{.device = "GB300-288GB",
+             .product = "GB300",
+             .pci = {},
+             .sm = 103,
+             .profile = "gb300-288gb",
+             .host_link = 225_GBps},
 };
 
 // "NVIDIA H100 80GB HBM3": h100-80gb-hbm3.

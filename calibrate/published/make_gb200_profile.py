@@ -49,11 +49,11 @@ def collective_lines(published):
             "collective_points:", *point_table(AZURE, [("all-reduce", 4, tray)])]
 
 
-def make_lines():
-    data, published = load(HERE / "b200_constants.yaml"), table("simumax_efficiency_b200")
-    slower, sheet = data_sheet("B200-SXM"), data_sheet("GB200 (per GPU)")
-    add_kernels(data, published)
-    faster(data["attention"]["kernels"], sheet["bf16_tflops"] / slower["bf16_tflops"])
+def constants():
+    """Of the GB200, as b200_constants.yaml has those of the B200."""
+    data = load(HERE / "b200_constants.yaml")
+    add_kernels(data, table("simumax_efficiency_b200"))
+    faster(data["attention"]["kernels"], data_sheet("GB200 (per GPU)")["bf16_tflops"] / data_sheet("B200-SXM")["bf16_tflops"])
     fixed = {key: data[key] for key in ("date", "grid", "memory", "relative_spread")}
     gemm = {key: value for key, value in data["gemm"].items() if key in ("tiles", "split_k", "correction")}
     data = {**transferred_from(TRANSFERRED, data), **fixed}
@@ -64,11 +64,16 @@ def make_lines():
     data["device"] = {"name": "NVIDIA GB200", "sms": 148, "memory": "184.3 GiB",
                       "memory_source": "memory that PyTorch reports on these cards, 184.31 GiB (out-of-memory messages in public issues); "
                                        "148 SMs, recalled"}
+    return data
+
+
+def make_lines():
+    data = constants()
     # Shares of the B200's peak: the same of this one.
-    gemm_lines = gemm_section(data, table("xla_gemm_b200"), slower["bf16_tflops"], "sm_100 (B200, as shares of its peak)")
-    return (header("make_gb200_profile.py", NAME, data, sheet) +
+    gemm_lines = gemm_section(data, table("xla_gemm_b200"), data_sheet("B200-SXM")["bf16_tflops"], "sm_100 (B200, as shares of its peak)")
+    return (header("make_gb200_profile.py", NAME, data, data_sheet("GB200 (per GPU)")) +
             [line.replace("provenance: published", "provenance: analytic") for line in gemm_lines] +
-            kernels_and_host(data, TRANSFERRED) + collective_lines(published) + overheads(data))
+            kernels_and_host(data, TRANSFERRED) + collective_lines(table("simumax_efficiency_b200")) + overheads(data))
 
 
 if __name__ == "__main__":

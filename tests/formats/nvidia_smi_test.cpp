@@ -71,6 +71,10 @@ TEST(NvidiaSmi, DevicesWithAProfileAreKnown) {
     EXPECT_EQ(gb200.at("cluster.node.profile"), "gb200-186gb");
     EXPECT_THAT(gb200.fragment->missing, Contains(testing::StartsWith("pcie: 225 GB/s ")));
   }
+  EXPECT_EQ(import_of(four, {.device = "NVIDIA GB300", .link = {}}).at("cluster.node.profile"),
+            "gb300-288gb");
+  EXPECT_EQ(import_of(four, {.device = "NVIDIA B300", .link = {}}).at("cluster.node.profile"),
+            "b300-sxm-288gb");
   for (const char* name : {"NVIDIA H100 80GB HBM2e", "H100-SXM5-96GB-HBM2e"})
     EXPECT_EQ(import_of(four, {.device = name, .link = {}}).at("cluster.node.nvlink"), "450 GB/s") << name;
   EXPECT_EQ(import_of(four, {.device = "H100-SXM5-96GB-HBM2e", .link = {}}).at("cluster.node.profile"),

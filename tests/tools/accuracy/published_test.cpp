@@ -177,6 +177,7 @@ constexpr SetPromise kPromises[] = {
     {"dgxc_nemotron4_h100", 54, 0.035, 0.10},
     {"dgxc_gpt3_h100", 15, 0.055},
     {"megatron_bridge_gb200", 17, 0.055, 0.17},
+    {"megatron_bridge_gb300", 9, 0.03, 0.08},
     {"nemo_long_b200", 8, 0.03, 0.06},
     // Nothing was fitted on these.
     {"dgxc_moe_h100", 40, 0.075, 0.16},
@@ -220,6 +221,8 @@ constexpr SetPromise kPromises[] = {
     {"megatron_bridge_2604_h100", 4, 0.075, 0.19},
     {"megatron_bridge_2604_gb200", 9, 0.18, 0.55},  // three of them on software of mid 2026
     {"megatron_bridge_2604_b200", 3, 0.13, 0.20},
+    {"megatron_bridge_gb300_experts", 10, 0.065, 0.17},
+    {"megatron_bridge_b300", 6, 0.13, 0.46},  // one of 26.02 is slower than a B200
     {"torchtitan_a100_llama2", 6, 0.06, 0.11},
     {"automodel_llama70b_h100", 7, 0.09, 0.14},
     {"nebius_qwen3_h100", 18, 0.12},  // routers of random weights send one rank what three have
