@@ -14,7 +14,6 @@
 namespace stagecraft {
 namespace {
 
-using reference::Bounded;
 using reference::BoundedRow;
 using reference::Precision;
 using reference::Row;
@@ -240,8 +239,10 @@ std::vector<SustainedRun> sustained_attention(Harness& harness, std::int64_t tok
 std::vector<WorkItem> attention_items(const Device& device) {
   std::vector<WorkItem> items;
   int place = 0;
-  for (const AttentionPoint& shape : attention_points())
-    items.push_back(item_of(attention_sample(shape), 80.0 / (1.0 + 0.5 * (place++ / 2)), device));
+  for (const AttentionPoint& shape : attention_points()) {
+    const int pair = place++ / 2;  // a forward and its backward
+    items.push_back(item_of(attention_sample(shape), 80.0 / (1.0 + 0.5 * pair), device));
+  }
   return items;
 }
 

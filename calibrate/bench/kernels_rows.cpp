@@ -261,7 +261,8 @@ Measured rope_point(KernelPoint& at, bool backward) {
   Bench& b = at.bench;
   std::vector<float> cosine(static_cast<std::size_t>(shape.tokens * half)), sine(cosine.size());
   for (std::size_t i = 0; i < cosine.size(); ++i) {
-    const auto token = static_cast<double>(static_cast<std::int64_t>(i) / half);
+    const std::int64_t place = static_cast<std::int64_t>(i) / half;
+    const auto token = static_cast<double>(place);
     const double frequency =
         std::pow(1e4, -static_cast<double>(static_cast<std::int64_t>(i) % half) / static_cast<double>(half));
     cosine[i] = static_cast<float>(std::cos(token * frequency));
