@@ -18,23 +18,13 @@ namespace {
 constexpr std::size_t kMostTimelines = 24;  // on a page of `compare`
 constexpr const char* kVersion = "stagecraft " STAGECRAFT_VERSION;
 
-// A word as a shell takes it: in quotes where it is more than plain letters and signs.
-std::string shell_word(const std::string& word) {
-  constexpr std::string_view kPlain =
-      "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_=./,:+%@";
-  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
-  std::string quoted = "'";
-  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return quoted + "'";
-}
-
 // The command line for the same answer.
 std::string command_of(const Arguments& arguments) {
   std::string line = fmt::format("stagecraft {}", arguments.command().name);
-  for (const std::string& word : arguments.words()) line += " " + shell_word(word);
+  for (const std::string& word : arguments.words()) line += " " + shell_quoted(word);
   for (const char* const option : {"set", "vary", "seed", "shard"})
     for (const std::string& value : arguments.all(option))
-      line += fmt::format(" --{} {}", option, shell_word(value));
+      line += fmt::format(" --{} {}", option, shell_quoted(value));
   if (arguments.has("unfold")) line += " --unfold";
   return line;
 }
