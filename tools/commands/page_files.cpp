@@ -113,7 +113,7 @@ void write_page(const Arguments& arguments, const Comparison& comparison) {
   const VariantNames names(comparison);
   RunPage page{
       .title = title_of(comparison), .command = command_of(arguments), .version = kVersion, .runs = {}};
-  const std::size_t room = std::size_t{3} * 1024 * 1024 / comparison.variants.size();
+  const std::size_t room = RunViewOptions{}.room / comparison.variants.size();  // as much as one alone has
   for (std::size_t i = 0; i < comparison.outcomes.size(); ++i) {
     const Outcome& outcome = comparison.outcomes[i];
     if (outcome.report)
