@@ -251,16 +251,15 @@ std::optional<std::string> word_on_ideal_fabric(const Scenario& scenario) {
 
 // Where no software is named the ZeRO stage chooses it, so stages differ in more than what they shard.
 std::optional<std::string> word_on_sharded_software(const Scenario& scenario) {
-  constexpr std::string_view kPath = "options.software";
-  if (!scenario.profile || zero_stage_in_effect(scenario) < 2 || is_given(scenario, kPath))
+  if (!scenario.profile || zero_stage_in_effect(scenario) < 2 || names_software(scenario))
     return std::nullopt;
   const std::string &runs = scenario.options.software, &below = scenario.profile->software.replicated;
   if (runs == below) return std::nullopt;
   const bool whole = scenario.parallelism.pipeline > 1 && keeps_gradients_whole(scenario);
   return fmt::format(
-      "{}: none is named, so zero_stage {} runs {}, where less than 2 would run {}{}; name one "
+      "options.software: none is named, so zero_stage {} runs {}, where less than 2 would run {}{}; name one "
       "to compare stages",
-      kPath, scenario.parallelism.zero_stage, runs, below,
+      scenario.parallelism.zero_stage, runs, below,
       whole ? ", and keeps the gradients and gathered weights of a pipeline until its step" : "");
 }
 

@@ -6,7 +6,7 @@
 namespace stagecraft {
 namespace {
 
-bool names_software(const std::vector<std::string>& set) {
+bool sets_software(const std::vector<std::string>& set) {
   return std::ranges::any_of(
       set, [](const std::string& assignment) { return assignment.starts_with("options.software="); });
 }
@@ -27,7 +27,7 @@ ChangedScenario changed_scenario(const Scenario& scenario, std::vector<std::stri
                                  Diagnostics& diagnostics) {
   ChangedScenario changed{.set = std::move(set), .scenario = {}};
   changed.scenario = read(changed.set, reload, diagnostics);
-  if (!changed.scenario || names_software(changed.set)) return changed;
+  if (!changed.scenario || sets_software(changed.set)) return changed;
   const OptionsSpec& now = scenario.options;
   if (changed.scenario->options.software == now.software) return changed;
   if (!has_ranks(now.rules, changed.scenario->parallelism)) return changed;
