@@ -323,6 +323,7 @@ Report make_report(const Scenario& scenario, const Simulation& simulation, std::
   for (const HardwareProfile& profile : scenario.group_profiles)
     if (profile.name != scenario.profile->name) report.profile += ", " + dated_name(profile);
   report.software = scenario.options.software;
+  report.software_is_assumed = scenario.profile && scenario.cluster && !names_software(scenario);
   report.graphs_may_help = scenario.options.launches_operators();
   StableHash digest;
   digest.add(hash(simulation.timeline));

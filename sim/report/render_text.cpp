@@ -116,10 +116,9 @@ std::string host_line(const Report& report) {
 // Software decides much and is seldom named, so it is said where it was taken from the profile.
 std::string software_line(const Report& report) {
   if (report.software.empty()) return "";
-  const bool assumed = std::ranges::any_of(
-      report.assumptions, [](const std::string& line) { return line.starts_with("options.software:"); });
-  return headed_line("software",
-                     report.software + (assumed ? ", assumed: options.software is not given" : ""));
+  return headed_line(
+      "software",
+      report.software + (report.software_is_assumed ? ", assumed: options.software is not given" : ""));
 }
 
 std::string provenance_line(const Report& report) {

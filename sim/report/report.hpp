@@ -163,6 +163,7 @@ struct Report {
   std::vector<std::string> assumptions;  // defaults and assumed constants that mattered
   std::string profile;                   // name and date of the profile
   std::string software;                  // the preset that the job is taken to run
+  bool software_is_assumed = false;      // it is the profile's, as the scenario names none
   bool graphs_may_help = false;          // its host launches operator by operator, outside of CUDA graphs
   std::string timeline_hash;
 
