@@ -8,7 +8,7 @@
 
 #include "base/text.hpp"
 #include "sim/accuracy/constants.hpp"
-#include "tools/validation/render.hpp"
+#include "tools/validation/render_parts.hpp"
 
 namespace stagecraft {
 namespace {

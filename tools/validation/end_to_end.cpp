@@ -9,7 +9,7 @@
 #include "base/text.hpp"
 #include "sim/accuracy/constants.hpp"
 #include "sim/simulate.hpp"
-#include "tools/validation/render.hpp"
+#include "tools/validation/render_parts.hpp"
 
 namespace stagecraft {
 namespace {

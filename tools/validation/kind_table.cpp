@@ -2,7 +2,7 @@
 
 #include "base/text.hpp"
 #include "base/wrapped_text.hpp"
-#include "tools/validation/render.hpp"
+#include "tools/validation/render_parts.hpp"
 #include "tools/validation/row_table.hpp"
 
 namespace stagecraft {

@@ -5,7 +5,6 @@
 #include <string>
 #include <vector>
 
-#include "base/json.hpp"
 #include "tools/validation/score.hpp"
 #include "tools/validation/score_data.hpp"
 
@@ -22,16 +21,8 @@ void print_sets_text(const std::vector<SetScore>& scores, const ScoreData& data,
 void print_pooled_text(const PooledIntervals& pooled, const ErrorsByFit& errors, std::ostream& out);
 [[nodiscard]] std::string pooled_json(const PooledIntervals& pooled, const ErrorsByFit& errors,
                                       const std::vector<KindScore>& kinds);
-// `"skipped": [{"id", "reason"}, …]`, inside an open object.
-void write_skipped(const std::vector<SkippedRow>& rows, JsonWriter& json);
 
 // The page, without ablation and leave-out tables.
 [[nodiscard]] std::string validation_page(const std::vector<SetScore>& scores, const ScoreData& data);
-
-[[nodiscard]] std::string signed_percent(double share);  // "+1.2 %"
-[[nodiscard]] std::string errors_text(
-    const ErrorSummary& summary);  // "MAPE 6.1 %, bias +1.2 %, median 4.8 %"
-[[nodiscard]] std::string markdown_row(const std::vector<std::string>& cells);
-[[nodiscard]] std::string markdown_head(const std::vector<std::string>& cells);  // with the line below it
 
 }  // namespace stagecraft

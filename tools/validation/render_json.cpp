@@ -2,7 +2,9 @@
 #include <cmath>
 #include <string>
 
+#include "base/json.hpp"
 #include "tools/validation/render.hpp"
+#include "tools/validation/render_parts.hpp"
 
 namespace stagecraft {
 namespace {
@@ -88,13 +90,6 @@ void write_kinds(const std::vector<KindScore>& kinds, JsonWriter& json) {
 }
 
 }  // namespace
-
-void write_skipped(const std::vector<SkippedRow>& rows, JsonWriter& json) {
-  json.key("skipped").begin_array();
-  for (const SkippedRow& row : rows)
-    json.begin_object().field("id", row.id).field("reason", row.reason).end_object();
-  json.end_array();
-}
 
 std::string set_json(const SetScore& score, const ScoreData& data, RenderOptions options) {
   const ErrorSummary summary = score.summary();

@@ -5,6 +5,7 @@
 #include "base/text.hpp"
 #include "tools/validation/kind_table.hpp"
 #include "tools/validation/render.hpp"
+#include "tools/validation/render_parts.hpp"
 
 namespace stagecraft {
 namespace {
@@ -129,16 +130,6 @@ std::string set_section(const SetScore& score) {
 }
 
 }  // namespace
-
-std::string markdown_row(const std::vector<std::string>& cells) {
-  return "| " + join(cells, " | ") + " |\n";
-}
-
-std::string markdown_head(const std::vector<std::string>& cells) {
-  std::string line = "|";
-  for (std::size_t i = 0; i < cells.size(); ++i) line += "---|";
-  return markdown_row(cells) + line + "\n";
-}
 
 std::string validation_page(const std::vector<SetScore>& scores, const ScoreData& data) {
   const PooledIntervals pooled = pool_intervals(scores);

@@ -11,6 +11,7 @@
 #include "base/text.hpp"
 #include "base/wrapped_text.hpp"
 #include "tools/validation/render.hpp"
+#include "tools/validation/render_parts.hpp"
 #include "tools/validation/row_table.hpp"
 
 namespace stagecraft {
@@ -116,15 +117,6 @@ std::vector<std::string> set_figures(const SetScore& score, const ScoreData& dat
 }
 
 }  // namespace
-
-std::string signed_percent(double share) {
-  return fmt::format("{:+.1f} %", share * 100);
-}
-
-std::string errors_text(const ErrorSummary& summary) {
-  return fmt::format("MAPE {}, bias {}, median {}", percent(summary.mean_absolute),
-                     signed_percent(summary.bias), percent(summary.median_absolute));
-}
 
 void print_set_text(const SetScore& score, const ScoreData& data, RenderOptions options, std::ostream& out) {
   out << wrapped_text(score.name + "   ", "  ", score.title);
