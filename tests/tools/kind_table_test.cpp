@@ -107,7 +107,7 @@ TEST(KindScores, CountEachRowOnceWhateverItsSet) {
   EXPECT_EQ("One kind", kinds[0].title);
   EXPECT_EQ(3U, kinds[0].sets());
   EXPECT_EQ(7U, kinds[0].rows());
-  const SomeErrors& held_out = kinds[0].errors.held_out;
+  const PooledErrors& held_out = kinds[0].errors.held_out;
   EXPECT_EQ(2U, held_out.sets);
   EXPECT_NEAR((0.105 + 0.05 + 0.01 + 0.20) / 4, summarise(held_out.rows).mean_absolute, 1e-12);
   EXPECT_NEAR((0.105 - 0.05 + 0.01 + 0.20) / 4, summarise(held_out.rows).bias, 1e-12);

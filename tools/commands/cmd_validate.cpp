@@ -19,6 +19,7 @@
 #include "tools/validation/end_to_end.hpp"
 #include "tools/validation/kind_table.hpp"
 #include "tools/validation/memory_scores.hpp"
+#include "tools/validation/pooled_scores.hpp"
 #include "tools/validation/published.hpp"
 #include "tools/validation/published_sets.hpp"
 #include "tools/validation/render.hpp"

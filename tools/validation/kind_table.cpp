@@ -11,8 +11,8 @@ namespace {
 // Sets, rows; of the held-out ones MAPE, bias, median and how many are inside their interval; of the others
 // their number and MAPE.
 std::vector<std::string> kind_figures(const KindScore& kind) {
-  const SomeErrors& held_out = kind.errors.held_out;
-  const SomeErrors& fitted = kind.errors.fitted;
+  const PooledErrors& held_out = kind.errors.held_out;
+  const PooledErrors& fitted = kind.errors.fitted;
   std::vector<std::string> cells(8, "–");
   cells[0] = std::to_string(kind.sets());
   cells[1] = std::to_string(kind.rows());

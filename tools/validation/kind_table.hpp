@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "tools/validation/score_data.hpp"
+#include "tools/validation/pooled_scores.hpp"
 
 namespace stagecraft {
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "tools/validation/pooled_scores.hpp"
 #include "tools/validation/score.hpp"
 #include "tools/validation/score_data.hpp"
 

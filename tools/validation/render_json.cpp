@@ -66,7 +66,7 @@ void write_attribution(const SetScore& score, JsonWriter& json) {
 }
 
 // Null where there are none.
-void write_errors(const char* key, const SomeErrors& errors, JsonWriter& json) {
+void write_errors(const char* key, const PooledErrors& errors, JsonWriter& json) {
   json.key(key);
   if (errors.rows.empty()) {
     json.null();

@@ -256,30 +256,4 @@ std::vector<ResidualRow> residual_rows(const SetScore& score, int source) {
   return rows;
 }
 
-PooledIntervals pool_intervals(const std::vector<SetScore>& scores) {
-  std::vector<double> widths;
-  double inside = 0, left_inside = 0, rows = 0;
-  std::map<std::string, std::vector<ResidualRow>> by_profile;
-  int source = 0;
-  for (const SetScore& score : scores) {
-    for (const ScoredRow& row : score.rows) {
-      inside += row.covered() ? 1 : 0;
-      widths.push_back(row.relative_width());
-      ++rows;
-    }
-    for (const ResidualRow& row : residual_rows(score, source)) by_profile[score.profile].push_back(row);
-    ++source;
-  }
-  if (rows == 0) return {};
-  double left_width = 0;
-  for (const auto& [profile, of_profile] : by_profile) {
-    const Coverage left = coverage_left_out(of_profile, assumed_residuals());
-    const double weight = static_cast<double>(of_profile.size()) / rows;
-    left_inside += left.share * weight;
-    left_width += left.median_width * weight;
-  }
-  return {.now = {.share = inside / rows, .median_width = median(widths)},
-          .left_out = {.share = left_inside, .median_width = left_width}};
-}
-
 }  // namespace stagecraft

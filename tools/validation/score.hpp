@@ -116,11 +116,4 @@ struct ScoreOptions {
 [[nodiscard]] Attribution attribute_errors(const SetScore& score);
 [[nodiscard]] std::vector<ResidualRow> residual_rows(const SetScore& score, int source);
 
-// All sets together: what intervals promise.
-struct PooledIntervals {
-  Coverage now;       // with the profiles as they are
-  Coverage left_out;  // each set by residuals fitted on the other sets of its profile
-};
-[[nodiscard]] PooledIntervals pool_intervals(const std::vector<SetScore>& scores);
-
 }  // namespace stagecraft

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <string_view>
-#include <utility>
 
 #include "base/text.hpp"
 #include "base/yaml.hpp"
@@ -80,17 +79,6 @@ JobKind read_kind(YamlMap& map, const std::vector<JobKind>& others) {
   return kind;
 }
 
-// Counts the rows of a set where they belong.
-void add_errors(const SetScore& score, const ScoreData& data, ErrorsByFit& errors) {
-  if (score.rows.empty()) return;
-  SomeErrors& some = fitted_constants_of(score, data).on_this_set ? errors.fitted : errors.held_out;
-  for (const ScoredRow& row : score.rows) {
-    some.rows.push_back(row.error());
-    some.covered += row.covered() ? 1 : 0;
-  }
-  ++some.sets;
-}
-
 }  // namespace
 
 std::vector<std::string> overrides_that_unname(const ScoreData& data) {
@@ -147,29 +135,6 @@ FittedCount fitted_constants_of(const SetScore& score, const ScoreData& data) {
     }
   }
   return count;
-}
-
-double SomeErrors::coverage() const {
-  return rows.empty() ? 0 : static_cast<double>(covered) / static_cast<double>(rows.size());
-}
-
-ErrorsByFit errors_by_fit(const std::vector<SetScore>& scores, const ScoreData& data) {
-  ErrorsByFit errors;
-  for (const SetScore& score : scores) add_errors(score, data, errors);
-  return errors;
-}
-
-std::vector<KindScore> scores_by_kind(const std::vector<SetScore>& scores, const ScoreData& data) {
-  const auto has_rows = [](const SetScore& score) { return !score.rows.empty(); };
-  if (std::ranges::count_if(scores, has_rows) < 2) return {};
-  std::vector<KindScore> out;
-  for (const JobKind& kind : data.kinds) {
-    KindScore of_kind{.title = kind.title, .errors = {}};
-    for (const SetScore& score : scores)
-      if (kind.has(score.name)) add_errors(score, data, of_kind.errors);
-    if (of_kind.rows() > 0) out.push_back(std::move(of_kind));
-  }
-  return out;
 }
 
 }  // namespace stagecraft

@@ -1,10 +1,9 @@
 // What scoring knows beside the sets (calibrate/validation/scoring/): other tools' figures, the constants
 // that were fitted on whole iterations, what an ablation switches off, and kinds of jobs. And what that says
-// of their scores.
+// of a set's score.
 #pragma once
 
 #include <algorithm>
-#include <cstddef>
 #include <map>
 #include <optional>
 #include <string>
@@ -67,6 +66,7 @@ struct ScoreData {
 
 // The peers of one set: those of the rows, then those that are only printed.
 [[nodiscard]] std::vector<PeerScore> peers_of(const SetScore& score, const ScoreData& data);
+
 // Constants that were fitted on whole iterations: of its profile, and of its site. A profile for which none are
 // listed has those of its base, which nobody names here: then sets on which any were fitted are not held out.
 struct FittedCount {
@@ -75,31 +75,5 @@ struct FittedCount {
   bool on_this_set = false;  // some of them
 };
 [[nodiscard]] FittedCount fitted_constants_of(const SetScore& score, const ScoreData& data);
-
-// Errors of the sets on which constants of their profile were fitted, and of those that no fit has seen.
-struct SomeErrors {
-  std::size_t sets = 0;
-  std::size_t covered = 0;  // rows inside their interval
-  std::vector<double> rows = {};
-
-  [[nodiscard]] double coverage() const;  // share of rows inside their interval; 0 of no rows
-};
-struct ErrorsByFit {
-  SomeErrors fitted, held_out;
-};
-[[nodiscard]] ErrorsByFit errors_by_fit(const std::vector<SetScore>& scores, const ScoreData& data);
-
-// The same of one kind of jobs.
-struct KindScore {
-  std::string title;
-  ErrorsByFit errors;
-
-  [[nodiscard]] std::size_t sets() const { return errors.fitted.sets + errors.held_out.sets; }
-  [[nodiscard]] std::size_t rows() const { return errors.fitted.rows.size() + errors.held_out.rows.size(); }
-};
-// In the order of the kinds, without those of which no row is scored. A set that is of no kind is in none, and a
-// set alone in no table: its own figures say the same.
-[[nodiscard]] std::vector<KindScore> scores_by_kind(const std::vector<SetScore>& scores,
-                                                    const ScoreData& data);
 
 }  // namespace stagecraft
