@@ -6,9 +6,10 @@
 namespace stagecraft {
 namespace {
 
-RowTable table(std::vector<std::string> names) {
-  RowTable rows{.longest_name = 8, .aligns = {Align::kRight}, .head = {"time"}, .names = std::move(names)};
-  for (std::size_t i = 0; i < rows.names.size(); ++i) rows.figures.push_back({std::to_string(i)});
+// Names of at most eight characters stand beside their figure, which is their place.
+RowTable table(const std::vector<std::string>& names) {
+  RowTable rows{.longest_name = 8, .aligns = {Align::kRight}, .head = {"time"}};
+  for (std::size_t i = 0; i < names.size(); ++i) rows.add(names[i], {std::to_string(i)});
   return rows;
 }
 

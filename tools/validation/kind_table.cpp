@@ -39,10 +39,7 @@ std::string kind_table_text(const std::vector<KindScore>& kinds) {
                  .aligns = std::vector<Align>(8, Align::kRight),
                  .head = {"sets", "rows", "MAPE", "bias", "median", "inside", "fitted", "MAPE"},
                  .what = "kind of job"};
-  for (const KindScore& kind : kinds) {
-    table.names.push_back(kind.title);
-    table.figures.push_back(kind_figures(kind));
-  }
+  for (const KindScore& kind : kinds) table.add(kind.title, kind_figures(kind));
   return wrapped_text("by kind of job: ", "  ",
                       "sets and rows, the errors of held-out rows and the share of these inside their "
                       "90 % interval, then the rows that constants were fitted on and their error") +

@@ -121,11 +121,9 @@ void print_memory_text(const MemoryScores& scores, bool quiet, std::ostream& out
     RowTable table{.longest_name = 25,
                    .aligns = {Align::kRight, Align::kRight, Align::kRight, Align::kLeft},
                    .head = {"predicted", "measured", "error", "verdict"}};
-    for (const MemoryScore& row : scores.rows) {
-      table.names.push_back(row.id);
-      table.figures.push_back({gib(row.predicted), row.measured ? gib(*row.measured) : "-",
-                               row.error() ? signed_percent(*row.error()) : "-", verdict_text(row)});
-    }
+    for (const MemoryScore& row : scores.rows)
+      table.add(row.id, {gib(row.predicted), row.measured ? gib(*row.measured) : "-",
+                         row.error() ? signed_percent(*row.error()) : "-", verdict_text(row)});
     out << table.str();
     for (const auto& [id, reason] : scores.skipped)
       out << wrapped_text("  ", "    ", fmt::format("{} skipped: {}", id, reason));

@@ -30,12 +30,10 @@ void print_rows(const SetScore& score, std::ostream& out) {
   RowTable table{.longest_name = 28,
                  .aligns = {Align::kRight, Align::kRight, Align::kRight, Align::kRight},
                  .head = {"predicted", "measured", "error", "90 %, in s"}};
-  for (const ScoredRow& row : score.rows) {
-    table.names.push_back(row.id);
-    table.figures.push_back({seconds(row.predicted), seconds(row.measured),
-                             signed_percent(row.error()) + (row.covered() ? "  " : " *"),
-                             fmt::format("{} to {}", seconds(row.interval[0]), seconds(row.interval[1]))});
-  }
+  for (const ScoredRow& row : score.rows)
+    table.add(row.id, {seconds(row.predicted), seconds(row.measured),
+                       signed_percent(row.error()) + (row.covered() ? "  " : " *"),
+                       fmt::format("{} to {}", seconds(row.interval[0]), seconds(row.interval[1]))});
   out << table.str();
   for (const SkippedRow& row : score.skipped)
     print_sentence(fmt::format("{} skipped: {}", row.id, row.reason), out);
@@ -149,10 +147,7 @@ void print_sets_text(const std::vector<SetScore>& scores, const ScoreData& data,
       .aligns = {Align::kRight, Align::kRight, Align::kRight, Align::kRight, Align::kRight, Align::kLeft},
       .head = {"rows", "MAPE", "bias", "median", "worst", ""},
       .what = "set"};
-  for (const SetScore& score : scores) {
-    table.names.push_back(score.name);
-    table.figures.push_back(set_figures(score, data));
-  }
+  for (const SetScore& score : scores) table.add(score.name, set_figures(score, data));
   out << table.str() << '\n';
 }
 

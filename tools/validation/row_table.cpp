@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 namespace stagecraft {
 namespace {
@@ -19,6 +20,11 @@ std::string shared_begin(const std::vector<std::string>& names) {
 
 }  // namespace
 
+void RowTable::add(std::string name, std::vector<std::string> of_name) {
+  names.push_back(std::move(name));
+  figures.push_back(std::move(of_name));
+}
+
 std::string RowTable::str() const {
   const auto is_long = [&](const std::string& name) { return name.size() > longest_name; };
   const std::string begin = std::ranges::any_of(names, is_long) ? shared_begin(names) : "";
@@ -26,16 +32,16 @@ std::string RowTable::str() const {
   std::vector<Align> columns = {Align::kLeft};
   columns.insert(columns.end(), aligns.begin(), aligns.end());
   TextTable table(columns);
-  const auto add = [&](const std::string& first, const std::vector<std::string>& rest) {
+  const auto add_row = [&](const std::string& first, const std::vector<std::string>& rest) {
     std::vector<std::string> cells = {first};
     cells.insert(cells.end(), rest.begin(), rest.end());
     table.row(std::move(cells));
   };
-  add(in_head ? begin + "…" : what, head);
+  add_row(in_head ? begin + "…" : what, head);
   std::vector<std::string> ends;
   for (std::size_t i = 0; i < names.size(); ++i) {
     ends.push_back(names[i].substr(begin.size()));
-    add(is_long(ends.back()) ? "" : ends.back(), figures[i]);
+    add_row(is_long(ends.back()) ? "" : ends.back(), figures[i]);
   }
   const std::string text = table.str(2);
   const std::vector<std::string_view> lines = split(text, '\n');

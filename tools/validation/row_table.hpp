@@ -13,13 +13,14 @@
 namespace stagecraft {
 
 struct RowTable {
-  std::size_t longest_name = 0;  // beside the figures
+  std::size_t longest_name = 0;  // that stands beside its figures
   std::vector<Align> aligns;     // of the figures
   std::vector<std::string> head;
+  std::string what = "row";  // what the names are of: the head of their column
   std::vector<std::string> names = {};
   std::vector<std::vector<std::string>> figures = {};  // of each name
-  std::string what = "row";                            // the names are of; the head of their column
 
+  void add(std::string name, std::vector<std::string> of_name);
   // Every line is indented by two.
   [[nodiscard]] std::string str() const;
 };
