@@ -167,7 +167,7 @@ int end_to_end_command(const Words& words, const Arguments& arguments, Session& 
   print_diagnostics(diagnostics.sorted(), arguments, session);
   if (diagnostics.has_errors()) return kWrongInput;
   Library library(session.data);
-  const std::vector<ProfileFit> fits = fit_profiles(scored.sets, scored.data, library);
+  const std::vector<ProfileFit> fits = fit_constants(scored.sets, scored.data, library);
   if (!arguments.has("json")) {
     session.out << end_to_end_text(fits);
     return kDone;

@@ -175,7 +175,7 @@ int print_studies(const Call& call, Session& session) {
   if (call.arguments.has("ablation"))
     session.out << ablation_page(ablate(sets, call.data, library), call.data);
   if (!call.arguments.has("leave-out")) return kDone;
-  const std::vector<ProfileFit> fits = fit_profiles(sets, call.data, library);
+  const std::vector<ProfileFit> fits = fit_constants(sets, call.data, library);
   if (fits.empty())
     session.err << "nothing to leave out: no constant was fitted on these sets "
                    "(calibrate/validation/scoring/constants.yaml)\n";

@@ -64,7 +64,7 @@ double value_now(const FittedConstant& constant, const ProfileRows& rows) {
   return known.get(row == rows.rows.end() ? rows.rows.front().scenario : row->scenario);
 }
 
-ProfileFit fit_profile_rows(const std::string& profile, const std::vector<FittedConstant>& constants,
+ProfileFit fit_constants_of(const std::string& profile, const std::vector<FittedConstant>& constants,
                             const ProfileRows& rows) {
   ProfileFit out{.profile = profile,
                  .constants = constants,
@@ -119,12 +119,12 @@ bool on_bound(const FittedConstant& constant, double value) {
 
 }  // namespace
 
-std::vector<ProfileFit> fit_profiles(const std::vector<PublishedSet>& sets, const ScoreData& data,
-                                     Library& library) {
+std::vector<ProfileFit> fit_constants(const std::vector<PublishedSet>& sets, const ScoreData& data,
+                                      Library& library) {
   std::vector<ProfileFit> fits;
   for (const auto& [profile, constants] : data.constants) {
     const ProfileRows rows = rows_of(profile, constants, sets, library);
-    if (!rows.rows.empty()) fits.push_back(fit_profile_rows(profile, constants, rows));
+    if (!rows.rows.empty()) fits.push_back(fit_constants_of(profile, constants, rows));
   }
   return fits;
 }

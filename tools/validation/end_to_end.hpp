@@ -12,6 +12,7 @@
 
 namespace stagecraft {
 
+// The constants of one profile, fitted.
 struct ProfileFit {
   std::string profile;
   std::vector<FittedConstant> constants;
@@ -22,9 +23,9 @@ struct ProfileFit {
   std::vector<FitWithout> blind;  // as fit.sources, from starts that saw no row; empty of one source alone
 };
 
-// A profile for each that has constants in `data` and rows in `sets`.
-[[nodiscard]] std::vector<ProfileFit> fit_profiles(const std::vector<PublishedSet>& sets,
-                                                   const ScoreData& data, Library& library);
+// Of each profile that has constants in `data` and rows in `sets`.
+[[nodiscard]] std::vector<ProfileFit> fit_constants(const std::vector<PublishedSet>& sets,
+                                                    const ScoreData& data, Library& library);
 
 [[nodiscard]] std::string end_to_end_text(const std::vector<ProfileFit>& fits);
 [[nodiscard]] std::string end_to_end_page(const std::vector<ProfileFit>& fits);
