@@ -54,8 +54,8 @@ struct Call {
   const std::vector<KnownSource>& sources;
   const ScoreData& data;
   std::optional<double> limit;  // of a set's mean error
-  bool pages = false;           // Markdown: print at the end
-  bool brief = false;           // a line for each set: the same
+  bool pages = false;           // --markdown: of all sets together, when they are scored
+  bool brief = false;           // a line for each set, then as well
   RenderOptions render;
 };
 
@@ -93,7 +93,7 @@ int score_memory_of(const PublishedSet& set, Library& library, const Call& call,
 int score_time_of(const PublishedSet& set, Library& library, const Call& call, Session& session,
                   std::optional<SetScore>& scored) {
   const SetScore& score = scored.emplace(
-      score_set(set, load_rows(set, library), {.change = {}, .causes = call.pages || call.render.attribute}));
+      score_set(set, load_rows(set, library), {.causes = call.pages || call.render.attribute}));
   if (call.arguments.has("json")) {
     session.out << with_origin(set_json(score, call.data, call.render), score.profile_hashes) << '\n';
   } else if (!call.pages && !call.brief) {

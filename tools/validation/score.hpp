@@ -92,9 +92,6 @@ struct SetScore {
 // Mean of the groups, each counting as its rows; nullopt of none.
 [[nodiscard]] std::optional<double> mean_rank(const std::vector<RankCorrelation>& groups);
 
-// Changes a scenario before it is simulated: what an ablation or a fit tries.
-using ScenarioChange = std::function<void(Scenario&)>;
-
 // A row ready to be simulated as often as anybody likes.
 struct LoadedRow {
   const PublishedRow* row = nullptr;
@@ -105,7 +102,8 @@ struct LoadedRow {
 [[nodiscard]] std::vector<LoadedRow> load_rows(const PublishedSet& set, Library& library,
                                                const std::vector<std::string>& overrides = {});
 struct ScoreOptions {
-  ScenarioChange change = {};
+  // Of each scenario before it is simulated: what an ablation tries.
+  std::function<void(Scenario&)> change = {};
   bool causes = false;  // fill in ScoredRow::causes
 };
 [[nodiscard]] SetScore score_set(const PublishedSet& set, const std::vector<LoadedRow>& rows,
