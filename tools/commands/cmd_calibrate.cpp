@@ -151,7 +151,7 @@ ScoredSets read_sets(const Session& session, Diagnostics& diagnostics) {
   ScoredSets out;
   out.data = load_score_data(session.data, diagnostics);
   const std::vector<KnownSource> sources = known_sources(session.data, diagnostics);
-  for (const std::filesystem::path& file : published_files(session.data, "calibrate/validation")) {
+  for (const std::filesystem::path& file : published_files(session.data)) {
     if (std::optional<PublishedSet> set = load_published(file, sources, diagnostics))
       out.sets.push_back(*std::move(set));
   }

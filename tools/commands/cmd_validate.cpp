@@ -32,9 +32,9 @@ namespace {
 std::vector<std::filesystem::path> files_to_score(const Arguments& arguments, const Session& session) {
   std::vector<std::filesystem::path> files(arguments.words().begin(), arguments.words().end());
   if (!files.empty()) return files;
-  files = published_files(session.data, "calibrate/validation");
+  files = published_files(session.data);
   if (!arguments.has("memory")) return files;
-  const auto more = published_files(session.data, "calibrate/validation/memory");
+  const auto more = published_memory_files(session.data);
   files.insert(files.end(), more.begin(), more.end());
   return files;
 }

@@ -1,8 +1,7 @@
-// The sets that are scored unless somebody names files.
+// The sets that are scored unless somebody names files (calibrate/validation/), and what is known of their sources.
 #pragma once
 
 #include <filesystem>
-#include <string>
 #include <vector>
 
 #include "sim/scenario/scenario.hpp"
@@ -10,9 +9,10 @@
 
 namespace stagecraft {
 
-// Files of a folder below the data directory, by name; `sources` is none.
-[[nodiscard]] std::vector<std::filesystem::path> published_files(const DataDirectory& data,
-                                                                 const std::string& folder);
+// Their files, by name: of sets whose times are scored, which may have memory figures as well, and of sets that are
+// used for memory alone.
+[[nodiscard]] std::vector<std::filesystem::path> published_files(const DataDirectory& data);
+[[nodiscard]] std::vector<std::filesystem::path> published_memory_files(const DataDirectory& data);
 
 [[nodiscard]] std::vector<KnownSource> known_sources(const DataDirectory& data, Diagnostics& diagnostics);
 
