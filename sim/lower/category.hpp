@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/units.hpp"
+
 namespace stagecraft {
 
 enum class Category : std::int32_t {
@@ -25,6 +27,8 @@ inline constexpr std::array<std::string_view, 11> kCategoryNames = {
     "forward",       "backward",  "recompute", "tensor_comm", "context_comm", "expert_comm",
     "pipeline_comm", "data_comm", "optimizer", "bubble",      "other"};
 inline constexpr std::size_t kCategoryCount = kCategoryNames.size();
+
+using Breakdown = std::array<Duration, kCategoryCount>;  // time by category
 
 // Categories of communication inside the layers of a pass.
 inline constexpr std::array kInPass = {Category::kTensorComm, Category::kContextComm, Category::kExpertComm};

@@ -4,7 +4,6 @@
 // it, all parts are stretched by the same factor.
 #pragma once
 
-#include <array>
 #include <span>
 #include <vector>
 
@@ -20,8 +19,6 @@ namespace stagecraft {
 [[nodiscard]] Duration time_of(const Timeline& timeline, TaskId task);
 // Parts of the task's time; they add up to it.
 [[nodiscard]] std::vector<TaskPart> parts_of(const Program& program, const Timeline& timeline, TaskId task);
-
-using Breakdown = std::array<Duration, kCategoryCount>;
 
 struct RankPasses {
   Duration work{}, first{Duration::max()}, last{};

@@ -149,7 +149,7 @@ struct Report {
   Flops model_flops{}, hardware_flops{};
   FlopRate peak{};  // peak of one GPU in the precision used; 0 for abstract stages
   Bubble bubble;
-  std::array<Duration, kCategoryCount> breakdown{};
+  Breakdown breakdown{};
   std::vector<PathShare> critical_path;
   MemoryLedger memory;
   NetworkReport network{};  // not shared where the network is closed-form
@@ -191,9 +191,8 @@ struct Window {
 [[nodiscard]] Bubble measure_steady_bubble(const Program& program, const Timeline& timeline, Window window);
 // Breakdown from the passes of the busiest rank in the window. Other work on the critical path counts as
 // exposed, up to the idle time of that rank.
-[[nodiscard]] std::array<Duration, kCategoryCount> measure_steady_breakdown(const Program& program,
-                                                                            const Timeline& timeline,
-                                                                            Window window);
+[[nodiscard]] Breakdown measure_steady_breakdown(const Program& program, const Timeline& timeline,
+                                                 Window window);
 
 // Time on the critical path in the window, by name; adds up to the length of the window.
 [[nodiscard]] std::vector<PathShare> measure_steady_path(const Program& program, const Timeline& timeline,
@@ -216,8 +215,7 @@ struct Window {
 // The tasks of the critical path summed by name; the times add up to the iteration.
 [[nodiscard]] std::vector<PathShare> measure_critical_path(const Program& program, const Timeline& timeline);
 
-[[nodiscard]] std::array<Duration, kCategoryCount> measure_breakdown(const Program& program,
-                                                                     const Timeline& timeline);
+[[nodiscard]] Breakdown measure_breakdown(const Program& program, const Timeline& timeline);
 
 // `alike`: number of cluster links that each link of the program stands for. `idle_time`: makespan on an idle
 // network.

@@ -142,7 +142,7 @@ TEST(CriticalPath, TakesTheLowestTaskAmongEquals) {
   EXPECT_EQ(critical_path(program, run(program)), (std::vector<TaskId>{TaskId(0), TaskId(2)}));
 }
 
-Duration part(const std::array<Duration, kCategoryCount>& breakdown, Category category) {
+Duration part(const Breakdown& breakdown, Category category) {
   return breakdown[static_cast<std::size_t>(category)];
 }
 
@@ -176,7 +176,7 @@ TEST(Breakdown, CountsAReductionOnlyWhereItSticksOut) {
 }
 
 TEST(Breakdown, OfNothingIsNothing) {
-  EXPECT_EQ(measure_breakdown(Program{}, Timeline{}), (std::array<Duration, kCategoryCount>{}));
+  EXPECT_EQ(measure_breakdown(Program{}, Timeline{}), Breakdown{});
 }
 
 // System: 4 GPUs, 2 s an iteration of 8 samples of 1,000 tokens; 16 TFLOP of model work, 20 with recompute,
