@@ -19,6 +19,7 @@
 #include "sim/idle_uplinks.hpp"
 #include "sim/lower_options.hpp"
 #include "sim/op_families.hpp"
+#include "sim/report/measure.hpp"
 #include "sim/report/memory_moment.hpp"
 #include "sim/scenario/device_modes.hpp"
 #include "sim/shaped_operators.hpp"

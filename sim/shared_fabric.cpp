@@ -6,6 +6,7 @@
 #include "sim/engine/engine.hpp"
 #include "sim/lower/fold_links.hpp"
 #include "sim/program/side_by_side.hpp"
+#include "sim/report/measure.hpp"
 
 namespace stagecraft {
 namespace {

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "sim/engine/engine.hpp"
 #include "sim/program/program.hpp"
 #include "sim/report/report.hpp"
 

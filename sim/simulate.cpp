@@ -17,6 +17,7 @@
 #include "sim/make_schedule.hpp"
 #include "sim/mixed_prices.hpp"
 #include "sim/price_iteration.hpp"
+#include "sim/report/measure.hpp"
 #include "sim/report/memory_moment.hpp"
 #include "sim/scenario/load_faults.hpp"
 #include "sim/scenario/load_jobs.hpp"

@@ -12,6 +12,7 @@
 #include "sim/lower/price_operators.hpp"
 #include "sim/lower/task_names.hpp"
 #include "sim/price_iteration.hpp"
+#include "sim/report/measure.hpp"
 #include "sim/report/rank_passes.hpp"
 #include "topology/cluster.hpp"
 

@@ -11,7 +11,7 @@
 #include "sim/explain/explanation.hpp"
 #include "sim/explain/figures.hpp"
 #include "sim/explain/stage_pieces.hpp"
-#include "sim/report/rank_passes.hpp"
+#include "sim/report/measure.hpp"
 #include "sim/scenario/scenario.hpp"
 #include "sim/simulate.hpp"
 

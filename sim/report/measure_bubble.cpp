@@ -2,8 +2,8 @@
 #include <span>
 #include <vector>
 
+#include "sim/report/measure.hpp"
 #include "sim/report/rank_passes.hpp"
-#include "sim/report/report.hpp"
 
 namespace stagecraft {
 

@@ -5,7 +5,7 @@
 
 #include "base/check.hpp"
 #include "sim/engine/deadlock.hpp"
-#include "sim/report/report.hpp"
+#include "sim/report/measure.hpp"
 
 namespace stagecraft {
 namespace {

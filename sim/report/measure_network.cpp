@@ -7,7 +7,7 @@
 
 #include "base/check.hpp"
 #include "sim/lower/task_names.hpp"
-#include "sim/report/report.hpp"
+#include "sim/report/measure.hpp"
 
 namespace stagecraft {
 namespace {

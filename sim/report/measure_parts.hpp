@@ -11,8 +11,8 @@
 
 #include "base/check.hpp"
 #include "base/ids.hpp"
+#include "sim/report/measure.hpp"
 #include "sim/report/rank_passes.hpp"
-#include "sim/report/report.hpp"
 
 namespace stagecraft {
 

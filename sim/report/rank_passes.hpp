@@ -1,4 +1,4 @@
-// The passes of the simulated ranks, and the sources of the breakdown of a single iteration.
+// The passes of the simulated ranks.
 //
 // A pass is a task with a stage. Its parts are those of its label. Where shared links or its device stretch
 // it, all parts are stretched by the same factor.
@@ -35,16 +35,5 @@ struct RankPasses {
 //   requires  the ranks of one copy after those of another; a makespan above 0.
 [[nodiscard]] double idle_share(std::span<const RankPasses> ranks, std::span<const int> weights,
                                 Duration makespan);
-
-// Sources of the breakdown. All of them together are the iteration.
-struct BreakdownSources {
-  std::size_t rank = 0;      // the busiest
-  Breakdown passes{};        // as that rank spends them
-  Breakdown waited{};        // before the last pass ends: exposed on the chain to it, and the bubble
-  Breakdown after{};         // after it, on the critical path
-  Duration last_pass_end{};  // of any rank: passes and waited together
-};
-
-[[nodiscard]] BreakdownSources breakdown_sources(const Program& program, const Timeline& timeline);
 
 }  // namespace stagecraft

@@ -3,7 +3,7 @@
 #include <iterator>
 
 #include "base/json.hpp"
-#include "sim/report/report.hpp"
+#include "sim/report/measure.hpp"
 #include "sim/view/lanes.hpp"
 #include "sim/view/memory_steps.hpp"
 #include "sim/view/trace.hpp"

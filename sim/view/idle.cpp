@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "sim/report/report.hpp"
+#include "sim/report/measure.hpp"
 
 namespace stagecraft {
 

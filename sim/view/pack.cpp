@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <utility>
 
-#include "sim/report/report.hpp"
+#include "sim/report/measure.hpp"
 #include "sim/view/idle.hpp"
 #include "sim/view/lanes.hpp"
 #include "sim/view/wire.hpp"

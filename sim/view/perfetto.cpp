@@ -2,7 +2,7 @@
 #include <utility>
 
 #include "base/check.hpp"
-#include "sim/report/report.hpp"
+#include "sim/report/measure.hpp"
 #include "sim/view/lanes.hpp"
 #include "sim/view/memory_steps.hpp"
 #include "sim/view/trace.hpp"

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "sim/price_iteration.hpp"
+#include "sim/report/measure.hpp"
 #include "sim/view/chakra.hpp"
 #include "sim/view/lanes.hpp"
 #include "sim/view/trace.hpp"

@@ -8,7 +8,7 @@
 #include <string>
 
 #include "sim/engine/engine.hpp"
-#include "sim/report/report.hpp"
+#include "sim/report/measure.hpp"
 #include "sim/schedule/notation.hpp"
 #include "sim/schedule/schedule.hpp"
 #include "tests/sim/lower/uniform_prices.hpp"

@@ -4,7 +4,7 @@
 #include "sim/engine/engine.hpp"
 #include "sim/engine/memory_high_water.hpp"
 #include "sim/lower/lower.hpp"
-#include "sim/report/report.hpp"
+#include "sim/report/measure.hpp"
 #include "sim/schedule/schedule.hpp"
 #include "tests/sim/lower/uniform_prices.hpp"
 

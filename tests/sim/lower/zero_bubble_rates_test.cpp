@@ -8,7 +8,7 @@
 #include "base/units.hpp"
 #include "base/yaml.hpp"
 #include "sim/engine/engine.hpp"
-#include "sim/report/report.hpp"
+#include "sim/report/measure.hpp"
 #include "sim/schedule/schedule.hpp"
 #include "tests/sim/lower/uniform_prices.hpp"
 

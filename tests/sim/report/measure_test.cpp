@@ -1,4 +1,6 @@
 // Measures of hand-made programs: bubble, critical path, breakdown.
+#include "sim/report/measure.hpp"
+
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -9,7 +11,6 @@
 
 #include "sim/engine/engine.hpp"
 #include "sim/report/rank_passes.hpp"
-#include "sim/report/report.hpp"
 
 namespace stagecraft {
 namespace {
