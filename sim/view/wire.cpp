@@ -1,11 +1,9 @@
 #include "sim/view/wire.hpp"
 
-#include <bit>
-
 namespace stagecraft {
 namespace {
 
-enum Kind : std::uint32_t { kVarint = 0, kEightBytes = 1, kLength = 2 };
+enum Kind : std::uint32_t { kVarint = 0, kLength = 2 };
 
 }  // namespace
 
@@ -20,13 +18,6 @@ void append_varint(std::string& bytes, std::uint64_t value) {
 WireMessage& WireMessage::number(std::uint32_t field, std::uint64_t value) {
   varint(field << 3 | kVarint);
   varint(value);
-  return *this;
-}
-
-WireMessage& WireMessage::real(std::uint32_t field, double value) {
-  varint(field << 3 | kEightBytes);
-  auto bits = std::bit_cast<std::uint64_t>(value);
-  for (int i = 0; i < 8; ++i, bits >>= 8) bytes_.push_back(static_cast<char>(bits & 0xff));
   return *this;
 }
 

@@ -2,8 +2,7 @@
 //
 //   varint   seven bits a byte, least significant first, the eighth bit says that more follow; at most 10
 //            bytes
-//   field    varint of (number << 3 | kind), then the value; kind 0 a varint, 1 eight bytes, 2 length and
-//            bytes
+//   field    varint of (number << 3 | kind), then the value; kind 0 a varint, 2 length and bytes
 //   source   protobuf.dev, "Encoding"
 #pragma once
 
@@ -19,9 +18,6 @@ void append_varint(std::string& bytes, std::uint64_t value);
 class WireMessage {
  public:
   WireMessage& number(std::uint32_t field, std::uint64_t value);
-  WireMessage& flag(std::uint32_t field, bool value) { return number(field, value ? 1 : 0); }
-  // Eight bytes, least significant first.
-  WireMessage& real(std::uint32_t field, double value);
   WireMessage& text(std::uint32_t field, std::string_view value);
   WireMessage& message(std::uint32_t field, const WireMessage& value) { return text(field, value.bytes()); }
   // The message preceded by its length: the form of files with several messages.
