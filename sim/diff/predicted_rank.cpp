@@ -242,10 +242,6 @@ void add_operators(const Scenario& scenario, const Simulation& simulation, int p
 
 }  // namespace
 
-ProductKey product_key(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch) {
-  return {.m = std::max(m, n), .n = std::min(m, n), .k = k, .batch = batch};
-}
-
 PredictedRank predicted_rank(const Scenario& scenario, const Simulation& simulation, int rank) {
   const ParallelPlan& plan = simulation.prepared.plan;
   const int pipeline_rank = plan.mesh.coordinate(rank, Axis::kPipeline);

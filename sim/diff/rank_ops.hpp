@@ -1,6 +1,7 @@
 // Work of one rank in an iteration, operator by operator: the common terms of a prediction and a trace.
 #pragma once
 
+#include <algorithm>
 #include <compare>
 #include <cstdint>
 #include <map>
@@ -36,7 +37,10 @@ struct ProductKey {
   std::int64_t m = 0, n = 0, k = 0, batch = 1;
   friend auto operator<=>(const ProductKey&, const ProductKey&) = default;
 };
-[[nodiscard]] ProductKey product_key(std::int64_t m, std::int64_t n, std::int64_t k, std::int64_t batch);
+[[nodiscard]] inline ProductKey product_key(std::int64_t m, std::int64_t n, std::int64_t k,
+                                            std::int64_t batch) {
+  return {.m = std::max(m, n), .n = std::min(m, n), .k = k, .batch = batch};
+}
 
 // Communication over the ranks of a group; the kind is "all-reduce", "send-receive", or the name of NCCL's
 // kernel where the kind is unknown.
@@ -72,13 +76,13 @@ struct RankOps {
   std::map<WorkKind, OpTotal> kinds;  // all compute
 };
 
-// Work of the pipeline rank of `rank`, on the GPU whose collectives are priced first. GEMMs, attention and
-// memory-bound operators are priced alone; the extra time of passes is `beyond`. Abstract stages have no
-// operators, only times.
 struct PredictedRank {
   RankOps ops;
   Duration beyond{};  // compute of the timeline minus its operators: slow-downs, slowest GPU, launch floors
 };
+// Work of the pipeline rank of `rank`, on the GPU whose collectives are priced first. GEMMs, attention and
+// memory-bound operators are priced alone; the extra time of passes is `beyond`. Abstract stages have no
+// operators, only times.
 [[nodiscard]] PredictedRank predicted_rank(const Scenario& scenario, const Simulation& simulation, int rank);
 
 // Work of a rank in the counted steps. Groups are identified by their ranks on the plan's meshes, otherwise
