@@ -181,8 +181,7 @@ std::string operators_table(const std::vector<OperatorRow>& rows) {
 std::string shares_text(const TiedShares& shares) {
   return fmt::format(
       "\nOf the trace's {} of compute, {} are GEMMs that the model has, {} other operators tied by shape "
-      "and\n{} "
-      "by name; {} are compared by family alone.\n",
+      "and\n{} by name; {} are compared by family alone.\n",
       time_text(shares.compute), time_text(shares.products), time_text(shares.by_shape),
       time_text(shares.by_name), time_text(std::max(shares.by_family(), 0.0)));
 }

@@ -62,11 +62,9 @@ Explanation as_said(const std::string& path, const Amount& value) {
 std::string_view spread_of(const Scenario& scenario, const HardwareProfile& profile) {
   if (!profile.residuals) return "its spread of prices, by how they are known";
   return names_software(scenario) ? "what its residuals leave open of families of operations, by their "
-                                    "shares of the time, and of a "
-                                    "run"
+                                    "shares of the time, and of a run"
                                   : "what its residuals leave open of families of operations, by their "
-                                    "shares of the time, of a run, "
-                                    "and of software that is not named";
+                                    "shares of the time, of a run, and of software that is not named";
 }
 
 // Source of the spread of an iteration in make_report().

@@ -66,8 +66,8 @@ std::string html_page(const PageContent& content) {
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<meta name=\"color-scheme\" content=\"light dark\">\n"
       "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; script-src "
-      "'unsafe-inline'; "
-      "style-src 'unsafe-inline'; img-src data: blob:\">\n<link rel=\"icon\" href=\"data:,\">\n<title>";
+      "'unsafe-inline'; style-src 'unsafe-inline'; img-src data: blob:\">\n<link rel=\"icon\" "
+      "href=\"data:,\">\n<title>";
   page += html_escaped(content.title);
   page += " · Stagecraft</title>\n<style>\n";
   page += page_style();

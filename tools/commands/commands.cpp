@@ -207,10 +207,8 @@ constexpr OptionSpec kReplayOptions[] = {
      .help = "of messages without a time of their own, for example 50GB/s"},
     {.name = "latency", .argument = "TIME", .help = "of the same (default 0s)"}};
 constexpr std::string_view kReplayExamples[] = {
-    "stagecraft replay tests/data/chakra/1f1b.0.et tests/data/chakra/1f1b.1.et --link "
-    "50GB/s",
-    "stagecraft replay tests/data/chakra/1f1b.0.et tests/data/chakra/1f1b.1.et --link "
-    "400Gb/s"};
+    "stagecraft replay tests/data/chakra/1f1b.0.et tests/data/chakra/1f1b.1.et --link 50GB/s",
+    "stagecraft replay tests/data/chakra/1f1b.0.et tests/data/chakra/1f1b.1.et --link 400Gb/s"};
 
 constexpr std::string_view kDoctorExamples[] = {"stagecraft doctor", "stagecraft doctor --json"};
 

@@ -93,10 +93,8 @@ std::vector<AblationRow> ablate(const std::vector<PublishedSet>& sets, const Sco
 std::string ablation_page(const std::vector<AblationRow>& rows, const ScoreData& data) {
   std::string out =
       "\n## Ablation\n\nMean errors in % with one effect taken away and nothing fitted again, over the rows "
-      "that "
-      "can run so. A set can gain where two errors\ncancel; sets that lose count from half a point on. What "
-      "is "
-      "changed is in `calibrate/validation/scoring/ablations.yaml`.\n\n" +
+      "that can run so. A set can gain where two errors\ncancel; sets that lose count from half a point on. "
+      "What is changed is in `calibrate/validation/scoring/ablations.yaml`.\n\n" +
       markdown_head({"taken away", "rows", "with it", "without", "sets that lose", "most"});
   for (const AblationRow& row : rows) {
     const SetLoss total = total_of(row.sets);
