@@ -2,8 +2,6 @@
 
 #include <fmt/format.h>
 
-#include <utility>
-
 namespace stagecraft {
 
 Origin key_origin(const Scenario& scenario, const std::string& path) {

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <map>
 #include <optional>
 #include <tuple>
+#include <utility>
 
 #include "base/check.hpp"
 

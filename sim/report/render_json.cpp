@@ -1,7 +1,5 @@
 #include <fmt/format.h>
 
-#include <array>
-
 #include "base/json.hpp"
 #include "calibrate/profile/provenance.hpp"
 #include "sim/report/render_faults.hpp"

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <optional>
-#include <set>
 
 #include "base/ceil_div.hpp"
 #include "base/json.hpp"

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <functional>
 #include <queue>
-#include <tuple>
 #include <utility>
 
 namespace stagecraft {

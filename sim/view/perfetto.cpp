@@ -1,5 +1,4 @@
 #include <unordered_map>
-#include <utility>
 
 #include "base/check.hpp"
 #include "sim/report/measure.hpp"

@@ -6,7 +6,6 @@
 #include <boost/program_options.hpp>
 #include <cstdlib>
 #include <functional>
-#include <limits>
 #include <sstream>
 #include <thread>
 #include <utility>

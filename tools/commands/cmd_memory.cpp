@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <ostream>
 #include <string>
-#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>

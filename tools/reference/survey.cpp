@@ -1,8 +1,6 @@
 #include "tools/reference/survey.hpp"
 
 #include <algorithm>
-#include <optional>
-#include <utility>
 
 #include "base/yaml.hpp"
 #include "sim/scenario/library.hpp"
