@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "base/json.hpp"
 #include "base/text.hpp"
@@ -64,6 +65,25 @@ double value_now(const FittedConstant& constant, const ProfileRows& rows) {
   return known.get(row == rows.rows.end() ? rows.rows.front().scenario : row->scenario);
 }
 
+// The errors of rows with the constants set to given values. Those that still have their value of `as_is` are left
+// alone: as they are they differ from fabric to fabric; those that a fit moves are one for all.
+decltype(EndToEndProblem::log_errors) errors_with(const std::vector<FittedConstant>& constants,
+                                                  const ProfileRows& rows, std::vector<double> as_is) {
+  return [&constants, &rows, as_is = std::move(as_is)](const std::vector<double>& values,
+                                                       const std::vector<std::size_t>& asked) {
+    std::vector<double> errors;
+    for (const std::size_t i : asked) {
+      Scenario scenario = rows.rows[i].scenario;
+      for (std::size_t c = 0; c < values.size(); ++c) {
+        if (!as_is.empty() && values[c] == as_is[c]) continue;
+        find_constant(constants[c].name)->set(scenario, values[c]);
+      }
+      errors.push_back(std::log(to_seconds(simulate(scenario).iteration_time) / rows.rows[i].seconds));
+    }
+    return errors;
+  };
+}
+
 ProfileFit fit_constants_of(const std::string& profile, const std::vector<FittedConstant>& constants,
                             const ProfileRows& rows) {
   ProfileFit out{.profile = profile,
@@ -80,23 +100,10 @@ ProfileFit fit_constants_of(const std::string& profile, const std::vector<Fitted
         {.name = constant.name, .start = out.before.back(), .low = constant.low, .high = constant.high});
   }
   for (const Measured& row : rows.rows) problem.sources.push_back(row.source);
-  // Constants as they are differ from fabric to fabric; those that a fit moves are one for all.
-  bool as_they_are = true;
-  problem.log_errors = [&](const std::vector<double>& values, const std::vector<std::size_t>& asked) {
-    std::vector<double> errors;
-    for (const std::size_t i : asked) {
-      Scenario scenario = rows.rows[i].scenario;
-      for (std::size_t c = 0; c < values.size(); ++c) {
-        if (as_they_are && values[c] == out.before[c]) continue;
-        find_constant(constants[c].name)->set(scenario, values[c]);
-      }
-      errors.push_back(std::log(to_seconds(simulate(scenario).iteration_time) / rows.rows[i].seconds));
-    }
-    return errors;
-  };
+  problem.log_errors = errors_with(constants, rows, out.before);
   out.fit = fit_end_to_end(problem);
   if (rows.sources.size() < 2) return out;
-  as_they_are = false;
+  problem.log_errors = errors_with(constants, rows, {});
   for (std::size_t c = 0; c < constants.size(); ++c)
     problem.constants[c].start = constants[c].without.value_or((constants[c].low + constants[c].high) / 2);
   out.blind = fit_without_each(problem);
