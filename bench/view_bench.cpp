@@ -57,9 +57,7 @@ void write_page(benchmark::State& state) {
   const Simulation simulation = simulate_in_full(*scenario);
   std::size_t bytes = 0;
   for (auto _ : state)
-    bytes = html_page(RunPage{.title = scenario->name,
-                              .command = {},
-                              .version = {},
+    bytes = html_page(RunPage{.head = {.title = scenario->name, .command = {}, .version = {}},
                               .runs = {run_view(*scenario, simulation)}})
                 .size();
   state.counters["MB"] = static_cast<double>(bytes) / 1e6;

@@ -6,12 +6,12 @@
 #include <vector>
 
 #include "sim/report/goodput_report.hpp"
+#include "sim/view/page.hpp"
 
 namespace stagecraft {
 
 struct GoodputPage {
-  std::string title;
-  std::string command, version;
+  PageHead head;
   std::vector<GoodputReport> reports;  // with a timeline where requested
   std::vector<std::string> names{};    // names of several reports
   std::vector<std::string> refused{};  // variants that cannot run: which, and why

@@ -60,6 +60,11 @@ std::string with_member(const JsonWriter& object, std::string_view name, std::st
   return text + '}';
 }
 
+void begin_page(JsonWriter& json, std::string_view kind, const PageHead& head) {
+  json.begin_object().field("kind", kind).field("title", head.title);
+  json.field("command", head.command).field("version", head.version);
+}
+
 std::string html_page(const PageContent& content) {
   std::string page =
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"

@@ -23,9 +23,17 @@ namespace stagecraft {
 [[nodiscard]] std::string with_member(const JsonWriter& object, std::string_view name,
                                       std::string_view value);
 
+// What every page says of itself.
+struct PageHead {
+  std::string title;             // as text
+  std::string command, version;  // to make the answer again
+};
+// Begins the data of a page: an object with its kind, which the page's program knows, and its head.
+void begin_page(JsonWriter& json, std::string_view kind, const PageHead& head);
+
 struct PageContent {
   std::string title;  // as text
-  std::string json;   // the data: an object with a `kind` that the page's program knows
+  std::string json;   // the data: the object of begin_page()
 };
 [[nodiscard]] std::string html_page(const PageContent& content);
 

@@ -14,7 +14,6 @@
 #include "sim/view/link_use.hpp"
 #include "sim/view/memory_steps.hpp"
 #include "sim/view/pack.hpp"
-#include "sim/view/page.hpp"
 
 namespace stagecraft {
 namespace {
@@ -188,11 +187,10 @@ std::string run_view(const Scenario& scenario, const Simulation& simulation, con
 
 std::string html_page(const RunPage& page) {
   JsonWriter json;
-  json.begin_object().field("kind", "run").field("title", page.title);
-  json.field("command", page.command).field("version", page.version);
+  begin_page(json, "run", page.head);
   json.field("words", page.words).field("refused", page.refused).end_object();
-  return html_page(
-      PageContent{.title = page.title, .json = with_member(json, "runs", "[" + join(page.runs, ",") + "]")});
+  return html_page(PageContent{.title = page.head.title,
+                               .json = with_member(json, "runs", "[" + join(page.runs, ",") + "]")});
 }
 
 }  // namespace stagecraft

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "sim/simulate.hpp"
+#include "sim/view/page.hpp"
 
 namespace stagecraft {
 
@@ -20,8 +21,7 @@ struct RunViewOptions {
                                    const RunViewOptions& options = {});
 
 struct RunPage {
-  std::string title;                   // title of the page
-  std::string command, version;        // to reproduce it
+  PageHead head;
   std::vector<std::string> runs;       // run_view()
   std::vector<std::string> words{};    // sentences that compare several scenarios
   std::vector<std::string> refused{};  // scenarios that cannot run, with reasons

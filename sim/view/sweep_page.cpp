@@ -4,7 +4,6 @@
 
 #include "base/json.hpp"
 #include "base/text.hpp"
-#include "sim/view/page.hpp"
 
 namespace stagecraft {
 
@@ -28,11 +27,9 @@ void SweepPage::add(const RowDocument& row) {
   rows_.push_back("[" + values + "]");
 }
 
-std::string SweepPage::html(const std::string& title, const std::string& command,
-                            const std::string& version) const {
+std::string SweepPage::html(const PageHead& head) const {
   JsonWriter json;
-  json.begin_object().field("kind", "sweep").field("title", title);
-  json.field("command", command).field("version", version);
+  begin_page(json, "sweep", head);
   json.field("points", points_).key("columns").begin_array();
   for (const RowColumn& column : columns_)
     json.begin_object()
@@ -41,7 +38,7 @@ std::string SweepPage::html(const std::string& title, const std::string& command
         .end_object();
   json.end_array().end_object();
   return html_page(
-      PageContent{.title = title, .json = with_member(json, "rows", "[" + join(rows_, ",\n") + "]")});
+      PageContent{.title = head.title, .json = with_member(json, "rows", "[" + join(rows_, ",\n") + "]")});
 }
 
 }  // namespace stagecraft

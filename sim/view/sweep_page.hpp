@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "sim/study/row_columns.hpp"
+#include "sim/view/page.hpp"
 
 namespace stagecraft {
 
@@ -17,8 +18,7 @@ class SweepPage {
   explicit SweepPage(std::vector<RowColumn> columns);
 
   void add(const RowDocument& row);
-  [[nodiscard]] std::string html(const std::string& title, const std::string& command,
-                                 const std::string& version) const;
+  [[nodiscard]] std::string html(const PageHead& head) const;
 
  private:
   std::vector<RowColumn> columns_;

@@ -1,7 +1,6 @@
 #include "sim/view/validation_page.hpp"
 
 #include "base/json.hpp"
-#include "sim/view/page.hpp"
 
 namespace stagecraft {
 namespace {
@@ -19,8 +18,7 @@ void write_point(JsonWriter& json, const ValidationPoint& point) {
 
 std::string html_page(const ValidationPage& page) {
   JsonWriter json;
-  json.begin_object().field("kind", "validate").field("title", page.title);
-  json.field("command", page.command).field("version", page.version);
+  begin_page(json, "validate", page.head);
   json.field("skipped", page.skipped).key("sets").begin_array();
   for (const ValidationSeries& set : page.sets) {
     json.begin_object().field("name", set.name).field("title", set.title);
@@ -30,7 +28,7 @@ std::string html_page(const ValidationPage& page) {
     json.end_array().end_object();
   }
   json.end_array().end_object();
-  return html_page(PageContent{.title = page.title, .json = json.str()});
+  return html_page(PageContent{.title = page.head.title, .json = json.str()});
 }
 
 }  // namespace stagecraft

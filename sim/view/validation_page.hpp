@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "sim/view/page.hpp"
+
 namespace stagecraft {
 
 struct ValidationPoint {
@@ -20,8 +22,7 @@ struct ValidationSeries {
 };
 
 struct ValidationPage {
-  std::string title;
-  std::string command, version;
+  PageHead head;
   std::vector<ValidationSeries> sets;
   std::vector<std::string> skipped{};  // rows without a prediction: which, and why
 };

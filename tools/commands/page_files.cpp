@@ -29,6 +29,10 @@ std::string command_of(const Arguments& arguments) {
   return line;
 }
 
+PageHead head_of(const Arguments& arguments, std::string title) {
+  return {.title = std::move(title), .command = command_of(arguments), .version = kVersion};
+}
+
 void write(const Arguments& arguments, const std::string& page) {
   Diagnostics diagnostics;
   write_text_file(*arguments.text("html"), page, arguments.has("force"), diagnostics);
@@ -74,8 +78,7 @@ class PageSink : public RowSink {
   PageSink(const Arguments& arguments, std::vector<RowColumn> columns, const std::string& name)
       : page_(std::move(columns)),
         file_(*arguments.text("html")),
-        title_(name.empty() ? stem_of(arguments.words().front()) : name),
-        command_(command_of(arguments)),
+        head_(head_of(arguments, name.empty() ? stem_of(arguments.words().front()) : name)),
         replace_(arguments.has("force")) {}
 
   std::optional<std::string> add(const RowDocument& row) override {
@@ -85,23 +88,22 @@ class PageSink : public RowSink {
 
   std::optional<std::string> finish() override {
     Diagnostics diagnostics;
-    write_text_file(file_, page_.html(title_, command_, kVersion), replace_, diagnostics);
+    write_text_file(file_, page_.html(head_), replace_, diagnostics);
     if (!diagnostics.has_errors()) return std::nullopt;
     return file_ + ": " + diagnostics.sorted().front().message;
   }
 
  private:
   SweepPage page_;
-  std::string file_, title_, command_;
+  std::string file_;
+  PageHead head_;
   bool replace_ = false;
 };
 
 }  // namespace
 
 void write_page(const Arguments& arguments, const Scenario& scenario, const Simulation& simulation) {
-  write(arguments, html_page(RunPage{.title = printable(scenario.name),
-                                     .command = command_of(arguments),
-                                     .version = kVersion,
+  write(arguments, html_page(RunPage{.head = head_of(arguments, printable(scenario.name)),
                                      .runs = {run_view(scenario, simulation)}}));
 }
 
@@ -111,8 +113,7 @@ void write_page(const Arguments& arguments, const Comparison& comparison) {
                                  comparison.variants.size()),
                      "vary fewer values, or use a sweep");
   const VariantNames names(comparison);
-  RunPage page{
-      .title = title_of(comparison), .command = command_of(arguments), .version = kVersion, .runs = {}};
+  RunPage page{.head = head_of(arguments, title_of(comparison)), .runs = {}};
   const std::size_t room = RunViewOptions{}.room / comparison.variants.size();  // as much as one alone has
   for (std::size_t i = 0; i < comparison.outcomes.size(); ++i) {
     const Outcome& outcome = comparison.outcomes[i];
@@ -133,15 +134,12 @@ void write_page(const Arguments& arguments, const Comparison& comparison) {
 }
 
 void write_page(const Arguments& arguments, const GoodputReport& report) {
-  write(arguments, html_page(GoodputPage{.title = printable(report.name),
-                                         .command = command_of(arguments),
-                                         .version = kVersion,
-                                         .reports = {report}}));
+  write(arguments,
+        html_page(GoodputPage{.head = head_of(arguments, printable(report.name)), .reports = {report}}));
 }
 
 void write_page(const Arguments& arguments, const GoodputComparison& comparison) {
-  GoodputPage page{
-      .title = title_of(comparison), .command = command_of(arguments), .version = kVersion, .reports = {}};
+  GoodputPage page{.head = head_of(arguments, title_of(comparison)), .reports = {}};
   const std::vector<std::string> names = names_of(comparison);
   for (std::size_t i = 0; i < comparison.outcomes.size(); ++i) {
     const GoodputOutcome& outcome = comparison.outcomes[i];
@@ -156,10 +154,7 @@ void write_page(const Arguments& arguments, const GoodputComparison& comparison)
 }
 
 void write_page(const Arguments& arguments, const std::vector<SetScore>& scores) {
-  ValidationPage page{.title = "Predicted against measured",
-                      .command = command_of(arguments),
-                      .version = kVersion,
-                      .sets = {}};
+  ValidationPage page{.head = head_of(arguments, "Predicted against measured"), .sets = {}};
   for (const SetScore& score : scores) {
     if (!score.rows.empty()) page.sets.push_back(series_of(score));
     for (const SkippedRow& row : score.skipped)
