@@ -134,7 +134,7 @@ struct GoodputJsonOptions {
 [[nodiscard]] std::string render_json(const GoodputReport& report, const GoodputJsonOptions& options = {});
 
 struct GoodputTextOptions {
-  bool verbose = false;  // shapes, sources, all causes
+  bool verbose = false;  // all causes and shapes
   bool quiet = false;    // no notes
 };
 // The report for people, 80 columns.

@@ -1,6 +1,6 @@
-// Common part of run, check and memory: each scenario on the command line is loaded, answered or refused, and
-// the worst exit code counts. Several are answered on as many threads as --jobs sets, and printed in their
-// order.
+// What commands that answer for scenarios share: each scenario on the command line is loaded, answered or refused,
+// and the worst exit code counts. Several are answered on as many threads as --jobs sets, and printed in their
+// order. And how diagnostics are printed.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Outputs of `sweep` and `merge` by their options: standard output as a table, JSON lines or CSV, and a
-// database.
+// Outputs of `sweep` and `merge` by their options: standard output as a table, JSON lines or CSV, and beside it a
+// page and a database.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Variants side by side, as a table for people and as lines of JSON.
+// Variants side by side: as a table in text, Markdown and CSV, and as lines of JSON.
 #pragma once
 
 #include <cstddef>

@@ -5,14 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "sim/report/report.hpp"
 #include "sim/search/overlap_trial.hpp"
 #include "sim/search/plan_search.hpp"
 #include "sim/search/search_space.hpp"
 
 namespace stagecraft {
 
-// A search with the whole results of the plans that are shown.
+// A search: what was looked through, what was found, and what of it is shown.
 struct SearchAnswer {
   std::string file;  // of the scenario, as it was given
   std::string name;

@@ -1,4 +1,4 @@
-// Destinations of rows: standard output or a file, as JSON lines or CSV; a table at the end; a database.
+// Destinations of rows: standard output, as JSON lines or CSV. A table, a page and a database are sinks elsewhere.
 #pragma once
 
 #include <functional>

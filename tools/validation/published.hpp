@@ -34,7 +34,7 @@ struct PublishedRow {
   std::map<std::string, double> peers;      // other tools' seconds per iteration
 };
 
-// Which GPU they are of.
+// Which GPU the memory figures of a set are of.
 enum class MemoryRank : std::uint8_t {
   kFullest,  // no `memory_rank`
   kFirst,    // of the first pipeline rank, as MLPerf's logs say
