@@ -1,7 +1,7 @@
 // The arguments of a Megatron-LM job, by either of two doors.
 //
-//   dump   the block that rank 0 prints into its log, every default resolved, and the iteration lines after
-//   it argv   the options of a launch script, one or more a line, or the words of a command line
+//   dump   the block that rank 0 prints into its log, every default resolved, and the iteration lines behind
+//   argv   the options of a launch script, one or more a line, or the words of a command line
 //
 // Nothing is evaluated (shell_words.hpp): a reader that needs the value of a shell variable that nobody
 // defined refuses it. Both input forms give the same names, those of the dump.

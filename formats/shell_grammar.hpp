@@ -30,8 +30,8 @@ class ShellCompounds {
   [[nodiscard]] bool in_braces() const { return open_.find('}') != std::string::npos; }
 
  private:
-  std::string
-      open_;  // the first letter of what closes each ("f" of fi, "d" of done, "}", ")"), outermost first
+  // The first letter of what closes each ("f" of fi, "d" of done, "}", ")"), outermost first.
+  std::string open_;
 };
 
 // `export`, `declare`, …

@@ -6,8 +6,8 @@
 //
 //   {"schema":"stagecraft.sample/1","family":"gemm","operator":"gemm","shape":{"m":4096,"n":4096,"k":4096,"batch":1},
 //    "tags":{"layout":"TN","dtype":"bf16","load":"burst"},"median_s":1.9e-4,"min_s":…,"spread":0.004,"repeats":40,
-//    "flops":…,"bytes":…,"sm_mhz":1755,"power_w":…,"setup":{"device":"NVIDIA
-//    H200","driver":"580.159.04",…},"date":"2026-11-21"}
+//    "flops":…,"bytes":…,"sm_mhz":1755,"power_w":…,
+//    "setup":{"device":"NVIDIA H200","driver":"580.159.04",…},"date":"2026-11-21"}
 #pragma once
 
 #include <cstddef>
