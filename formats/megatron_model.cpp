@@ -80,10 +80,8 @@ class ModelSection {
     add_choices();
     add_latent_attention();
     add_experts();
-    if (const auto mtp = reader_.integer("mtp_num_layers", 0)) {
-      job_.mtp_layers = *mtp;
-      if (*mtp > 0) add(entry("mtp_layers", *mtp, reader_.source("mtp_num_layers")));
-    }
+    if (const auto mtp = reader_.integer("mtp_num_layers", 0); mtp && *mtp > 0)
+      add(entry("mtp_layers", *mtp, reader_.source("mtp_num_layers")));
     return std::move(entries_);
   }
 
@@ -282,7 +280,7 @@ class ModelSection {
   //           megatron/model/transformer.py (get_num_experts_per_layer: of layers that count from 1, those
   //           that the interval divides)
   void add_deepspeed_experts(std::int64_t count) {
-    job_.expert_count = count;
+    job_.deepspeed_experts = count;
     const std::int64_t interval = reader_.integer("expert_interval").value_or(2);
     Entries experts{entry("count", count, reader_.source("num_experts")),
                     number_or(reader_, "topk", "top_k", 1, "default"),

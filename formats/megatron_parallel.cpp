@@ -251,7 +251,7 @@ void add_context(MegatronReader& reader, const MegatronJob& job, Entries& entrie
 // them.
 void add_deepspeed_degrees(MegatronReader& reader, MegatronJob& job, Entries& entries) {
   constexpr const char *kRanks = "moe_expert_parallel_size", *kTensor = "enable_expert_tensor_parallelism";
-  const std::int64_t usual = std::min(job.expert_count, job.data);
+  const std::int64_t usual = std::min(job.deepspeed_experts, job.data);
   const auto ranks = reader.integer(kRanks, 1, kMaxDegree);
   if (!ranks) reader.assume(fmt::format("{} {}, a rank an expert", reader.spelled(kRanks), usual));
   job.expert = ranks.value_or(usual);
@@ -281,7 +281,7 @@ void add_shard_group(MegatronReader& reader, const MegatronJob& job, Entries& en
 
 void add_expert_degrees(MegatronReader& reader, MegatronJob& job, Entries& entries) {
   if (!job.experts) return;
-  if (job.expert_count > 0) return add_deepspeed_degrees(reader, job, entries);
+  if (job.deepspeed_experts > 0) return add_deepspeed_degrees(reader, job, entries);
   job.expert = degree(reader, "expert_model_parallel_size");
   if (job.expert > 1)
     entries.push_back(entry("expert", job.expert, reader.source("expert_model_parallel_size")));
@@ -337,17 +337,17 @@ void read_megatron_degrees(MegatronReader& reader, const ImportRequest& request,
   }
 }
 
-Entries read_megatron_cluster(MegatronReader& reader, const ImportRequest& request, MegatronJob& job) {
-  job.node = request.node.value_or(job.fp8 ? "dgx-h100" : "dgx-a100-80gb");
+Entries read_megatron_cluster(MegatronReader& reader, const ImportRequest& request, const MegatronJob& job) {
+  const std::string node = request.node.value_or(job.fp8 ? "dgx-h100" : "dgx-a100-80gb");
   ImportSource source{.comment = "--node", .where = reader.source("world_size").where};
   if (!request.node) {
     source.comment = "assumed";
-    reader.note(fmt::format("the machine: {}", job.node));
+    reader.note(fmt::format("the machine: {}", node));
     reader.missing(Severity::kWarning, "cluster.node",
-                   fmt::format("nothing says which machine the job runs on: {} is assumed", job.node),
+                   fmt::format("nothing says which machine the job runs on: {} is assumed", node),
                    "--node NAME; `stagecraft doctor` lists them");
   }
-  Entries entries{text_entry("node", job.node, source)};
+  Entries entries{text_entry("node", node, source)};
   source.comment = gpu_source(reader, request);
   if (job.gpus % request.node_gpus == 0) {
     source.comment += fmt::format(", {} a node", request.node_gpus);
@@ -364,40 +364,36 @@ Entries read_megatron_cluster(MegatronReader& reader, const ImportRequest& reque
   if (per_node && *per_node != request.node_gpus && job.gpus > *per_node) {
     reader.warning(
         "nproc_per_node", "contradiction",
-        fmt::format("the job has {} GPUs a node, and {} has {}", *per_node, job.node, request.node_gpus),
+        fmt::format("the job has {} GPUs a node, and {} has {}", *per_node, node, request.node_gpus),
         "--node NAME");
   }
   return entries;
 }
 
-int read_megatron_zero_stage(MegatronReader& reader, ImportSource& source) {
-  source = reader.source("use_distributed_optimizer");
+MegatronZero read_megatron_zero(MegatronReader& reader) {
   const int optimizer = reader.flag("use_distributed_optimizer") ? 1 : 0;
-  if (reader.flag("deepspeed")) {  // forks that hand the optimizer to DeepSpeed
-    source = reader.source("zero_stage");
-    return static_cast<int>(reader.integer("zero_stage", 0, 3).value_or(0));
-  }
-  if (reader.flag("use_torch_fsdp2")) {
-    source = reader.source("use_torch_fsdp2");
-    return 3;
-  }
-  if (!reader.flag("use_megatron_fsdp")) return optimizer;
-  source = reader.source("data_parallel_sharding_strategy");
+  if (reader.flag("deepspeed"))  // forks that hand the optimizer to DeepSpeed
+    return {.stage = static_cast<int>(reader.integer("zero_stage", 0, 3).value_or(0)),
+            .source = reader.source("zero_stage")};
+  if (reader.flag("use_torch_fsdp2")) return {.stage = 3, .source = reader.source("use_torch_fsdp2")};
+  if (!reader.flag("use_megatron_fsdp"))
+    return {.stage = optimizer, .source = reader.source("use_distributed_optimizer")};
+  constexpr const char* kStrategy = "data_parallel_sharding_strategy";
   constexpr std::array<std::string_view, 4> kStrategies{"no_shard", "optim", "optim_grads",
                                                         "optim_grads_params"};
-  const std::string word = reader.text("data_parallel_sharding_strategy");
+  MegatronZero zero{.source = reader.source(kStrategy)};
+  const std::string word = reader.text(kStrategy);
   const auto found = std::ranges::find(kStrategies, word);
   if (word.empty()) {
-    reader.assume(reader.spelled("data_parallel_sharding_strategy") + " no_shard");
-    return 0;
-  }
-  if (found == kStrategies.end()) {
-    reader.error("data_parallel_sharding_strategy", "unknown-name",
-                 in_quotes(word) + " is not a known strategy",
+    reader.assume(reader.spelled(kStrategy) + " no_shard");
+  } else if (found == kStrategies.end()) {
+    reader.error(kStrategy, "unknown-name", in_quotes(word) + " is not a known strategy",
                  "no_shard, optim, optim_grads or optim_grads_params");
-    return optimizer;
+    zero.stage = optimizer;
+  } else {
+    zero.stage = static_cast<int>(found - kStrategies.begin());
   }
-  return static_cast<int>(found - kStrategies.begin());
+  return zero;
 }
 
 Entries read_megatron_parallelism(MegatronReader& reader, MegatronJob& job) {
@@ -413,9 +409,8 @@ Entries read_megatron_parallelism(MegatronReader& reader, MegatronJob& job) {
   Chunks(reader, job).read(entries);
   if (job.tensor > 1 && reader.flag("sequence_parallel"))
     entries.push_back(flag_entry("sequence_parallel", true, reader.source("sequence_parallel")));
-  ImportSource source;
-  if (const int stage = read_megatron_zero_stage(reader, source); stage > 0 && job.data * job.context > 1) {
-    entries.push_back(entry("zero_stage", stage, source));
+  if (const MegatronZero zero = read_megatron_zero(reader); zero.stage > 0 && job.data * job.context > 1) {
+    entries.push_back(entry("zero_stage", zero.stage, zero.source));
     add_shard_group(reader, job, entries);
   }
   if (reader.flag("use_tp_pp_dp_mapping")) {

@@ -3,9 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
-#include <string>
-#include <vector>
 
 #include "formats/fragment.hpp"
 #include "formats/megatron.hpp"
@@ -16,17 +13,14 @@ namespace stagecraft {
 // Values needed by several sections.
 struct MegatronJob {
   std::int64_t layers = 1;
-  std::int64_t mtp_layers = 0;
   bool experts = false;
-  std::int64_t expert_count =
-      0;  // of Megatron-DeepSpeed, whose expert ranks are as many unless it says so; else 0
+  std::int64_t deepspeed_experts = 0;  // how many Megatron-DeepSpeed has; 0: none, or those of Megatron-LM
   bool learned_positions = false;
   bool fp16 = false, fp8 = false;
   bool unfused_attention = false;
   std::int64_t gpus = 1, tensor = 1, context = 1, pipeline = 1, data = 1, expert = 1;
   std::int64_t virtual_stages = 1;
   std::int64_t micro_batch_size = 1;
-  std::string node = {};
 };
 
 // Refuses all models but decoders, by the script's name, the tokenizer and BERT's options.
@@ -38,14 +32,18 @@ void refuse_megatron_models(MegatronReader& reader);
 // GPUs and degrees; reports when they do not go together.
 void read_megatron_degrees(MegatronReader& reader, const ImportRequest& request, MegatronJob& job);
 [[nodiscard]] Entries read_megatron_cluster(MegatronReader& reader, const ImportRequest& request,
-                                            MegatronJob& job);
+                                            const MegatronJob& job);
 [[nodiscard]] Entries read_megatron_parallelism(MegatronReader& reader, MegatronJob& job);
 [[nodiscard]] FragmentEntry read_megatron_schedule(MegatronReader& reader, const MegatronJob& job);
 [[nodiscard]] Entries read_megatron_training(MegatronReader& reader, MegatronJob& job);
 [[nodiscard]] Entries read_megatron_overlap(MegatronReader& reader, const MegatronJob& job);
 [[nodiscard]] Entries read_megatron_options(MegatronReader& reader, const MegatronJob& job);
 [[nodiscard]] Entries read_megatron_offload(MegatronReader& reader, const MegatronJob& job);
-// 0 | 1 | 2 | 3, from the optimizer's and FSDP's options.
-[[nodiscard]] int read_megatron_zero_stage(MegatronReader& reader, ImportSource& source);
+// What shards the optimizer's states, gradients and weights: its own options, DeepSpeed's or FSDP's.
+struct MegatronZero {
+  int stage = 0;  // 0 to 3
+  ImportSource source = {};
+};
+[[nodiscard]] MegatronZero read_megatron_zero(MegatronReader& reader);
 
 }  // namespace stagecraft

@@ -194,8 +194,8 @@ FragmentEntry read_attention(MegatronReader& reader) {
        .where = {}});
 }
 
-void warn_of_unfused(MegatronReader& reader, const char* name, bool used) {
-  if (reader.given(name) == nullptr || reader.flag(name) || !used) return;
+void warn_of_unfused(MegatronReader& reader, const char* name) {
+  if (reader.given(name) == nullptr || reader.flag(name)) return;
   reader.warning(name, "not-modelled",
                  "some kernels are not fused, and options.fused_kernels knows all or none");
 }
@@ -278,15 +278,13 @@ FragmentEntry overlap_entry(MegatronReader& reader, std::string key, const char*
 
 Entries read_megatron_overlap(MegatronReader& reader, const MegatronJob& job) {
   Entries entries;
-  ImportSource zero;
-  const bool reduces = job.data * job.context > 1;
-  if (reduces) {
+  if (job.data * job.context > 1) {
     const bool torch = reader.text("ddp_impl") == "torch";
     entries.push_back(
         reader.given("ddp_impl") != nullptr
             ? flag_entry("gradients", torch || reader.flag("overlap_grad_reduce"), reader.source("ddp_impl"))
             : overlap_entry(reader, "gradients", "overlap_grad_reduce", false));
-    if (read_megatron_zero_stage(reader, zero) > 0)
+    if (read_megatron_zero(reader).stage > 0)
       entries.push_back(overlap_entry(reader, "parameters", "overlap_param_gather", true));
   }
   if (job.pipeline > 1) {
@@ -362,12 +360,11 @@ std::string_view legacy_switch(MegatronReader& reader) {
 
 // What runs the job, by its options and their age: a profile would guess from the GPU.
 FragmentEntry read_software(MegatronReader& reader, const MegatronJob& job) {
-  ImportSource zero;
-  const int stage = read_megatron_zero_stage(reader, zero);
+  const MegatronZero zero = read_megatron_zero(reader);
   if (reader.flag("deepspeed"))
-    return text_entry("software", megatron_on_deepspeed(!job.unfused_attention, stage),
+    return text_entry("software", megatron_on_deepspeed(!job.unfused_attention, zero.stage),
                       reader.source("deepspeed"));
-  if (reader.flag("use_torch_fsdp2")) return text_entry("software", "fsdp2", zero);
+  if (reader.flag("use_torch_fsdp2")) return text_entry("software", "fsdp2", zero.source);
   if (const std::string_view legacy = legacy_switch(reader); !legacy.empty())
     return text_entry("software", "megatron-lm-2021", reader.source(legacy));
   if (reader.flag("use_mcore_models"))
@@ -379,10 +376,9 @@ FragmentEntry read_software(MegatronReader& reader, const MegatronJob& job) {
 Entries read_memory(MegatronReader& reader, const MegatronJob& job) {
   Entries memory;
   add_loss(reader, memory);
-  ImportSource zero;
-  const int stage = read_megatron_zero_stage(reader, zero);
+  const MegatronZero zero = read_megatron_zero(reader);
   if (reader.flag("deepspeed"))
-    add_bucket_copies(stage, job.fp16 ? "fp16" : reader.flag("bf16") ? "bf16" : "", job.data, memory);
+    add_bucket_copies(zero.stage, job.fp16 ? "fp16" : reader.flag("bf16") ? "bf16" : "", job.data, memory);
   return memory;
 }
 
@@ -409,7 +405,7 @@ Entries read_megatron_options(MegatronReader& reader, const MegatronJob& job) {
       reader.given(kScatter) != nullptr)
     entries.push_back(flag_entry("scatter_gather", reader.flag(kScatter), reader.source(kScatter)));
   if (job.expert > 1) {
-    const bool deepspeed = job.expert_count > 0;  // which has one way
+    const bool deepspeed = job.deepspeed_experts > 0;  // which has one way
     const std::string word = deepspeed ? "alltoall" : reader.text("moe_token_dispatcher_type");
     ImportSource source = reader.source("moe_token_dispatcher_type");
     if (deepspeed) source.comment = "as DeepSpeed exchanges tokens";
@@ -425,11 +421,11 @@ Entries read_megatron_options(MegatronReader& reader, const MegatronJob& job) {
   }
   entries.push_back(read_cuda_graphs(reader));
   const bool swiglu = reader.flag("swiglu");
-  warn_of_unfused(reader, "bias_dropout_fusion", true);
+  warn_of_unfused(reader, "bias_dropout_fusion");
   add_unfused(reader, swiglu, !job.learned_positions, entries);
   if (Entries memory = read_memory(reader, job); !memory.empty())
     entries.push_back(map_entry("memory", std::move(memory)));
-  if (job.unfused_attention) warn_of_unfused(reader, "masked_softmax_fusion", true);
+  if (job.unfused_attention) warn_of_unfused(reader, "masked_softmax_fusion");
   return entries;
 }
 
