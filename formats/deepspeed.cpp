@@ -7,7 +7,9 @@
 
 #include "base/json_reader.hpp"
 #include "base/text.hpp"
+#include "formats/deepspeed_neox.hpp"
 #include "formats/deepspeed_reader.hpp"
+#include "formats/deepspeed_sections.hpp"
 #include "formats/input_text.hpp"
 
 namespace stagecraft {
@@ -85,7 +87,7 @@ std::string open_global(const SettingsReader& reader, const Batch& batch, const 
                      offer.data);
 }
 
-Entries training_of(SettingsReader& reader, const Batch& batch, const Offer& offer, const ZeroSettings& zero,
+Entries training_of(SettingsReader& reader, const Batch& batch, const Offer& offer, std::int64_t zero_stage,
                     Fragment& fragment) {
   Entries training;
   if (batch.global)
@@ -102,7 +104,7 @@ Entries training_of(SettingsReader& reader, const Batch& batch, const Offer& off
     fragment.missing.push_back(
         open_line(reader, "micro_batch_size", std::to_string(offer.micro), "train_micro_batch_size_per_gpu"));
   fragment.missing.emplace_back("sequence_length: 2048   # under training");
-  read_precision(reader, zero, training);
+  read_precision(reader, zero_stage, training);
   if (find_entry(training, "precision") == nullptr)
     fragment.missing.push_back(open_line(reader, "precision", "bf16", "bf16.enabled"));
   fragment.missing.emplace_back("recompute: none   # under training: the model decides, not DeepSpeed");
@@ -152,7 +154,7 @@ std::optional<Fragment> import_plain(SettingsReader& reader, const ImportRequest
     parallelism.push_back(entry("zero_group", *group, reader.source("zero_optimization.mics_shard_size")));
   add_section(fragment, "parallelism", std::move(parallelism));
   add_software(reader, options, fragment);
-  Entries training = training_of(reader, batch, offer, zero, fragment), memory;
+  Entries training = training_of(reader, batch, offer, zero.stage, fragment), memory;
   if (const FragmentEntry* said = find_entry(training, "precision"))
     add_bucket_copies(zero.stage, said->value.text, batch.data.value_or(0), memory);
   else if (copies_buckets(zero.stage, batch.data.value_or(0)))

@@ -1,3 +1,5 @@
+#include "formats/deepspeed_neox.hpp"
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -7,7 +9,7 @@
 
 #include "base/ceil_div.hpp"
 #include "base/text.hpp"
-#include "formats/deepspeed_reader.hpp"
+#include "formats/deepspeed_sections.hpp"
 
 namespace stagecraft {
 
@@ -229,11 +231,11 @@ class NeoxImport {
     if (said.empty() && type != "bfloat16") {
       if (!reader_.has("fp16.enabled") && reader_.get("fp16") != nullptr) {
         reader_.assume("fp16.enabled true");
-        return add_precision(reader_, zero_, {"fp16", reader_.source("fp16")}, training);
+        return add_precision(reader_, zero_.stage, {"fp16", reader_.source("fp16")}, training);
       }
       if (!reader_.has("fp16") && !reader_.has("bf16") && !reader_.has("bfloat16"))
         reader_.assume("precision fp32");
-      return read_precision(reader_, zero_, training);
+      return read_precision(reader_, zero_.stage, training);
     }
     const bool half = reader_.flag("fp16.enabled", false);
     if ((said == "fp32" && half) || (!said.empty() && said != "bfloat16" && type == "bfloat16"))
@@ -241,7 +243,7 @@ class NeoxImport {
                     "one of them");
     const std::string name = said.empty() ? type : said;
     add_precision(
-        reader_, zero_,
+        reader_, zero_.stage,
         {name == "bfloat16" ? "bf16" : name, reader_.source(said.empty() ? "fp16.type" : "precision")},
         training);
   }
@@ -329,13 +331,6 @@ class NeoxImport {
 };
 
 }  // namespace
-
-bool is_neox(const YamlNode& root) {
-  return std::ranges::any_of(root.entries, [](const YamlEntry& entry) {
-    return entry.key == "num_layers" || entry.key == "num-layers" || entry.key == "pipe_parallel_size" ||
-           entry.key == "pipe-parallel-size";
-  });
-}
 
 std::optional<Fragment> import_neox(SettingsReader& reader, const ImportRequest& request,
                                     Diagnostics& diagnostics) {

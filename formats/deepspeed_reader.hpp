@@ -77,42 +77,7 @@ class SettingsReader {
   bool known_ = false;  // a key that is not read, but listed
 };
 
-// The request's machine, and how many of them make `gpus`; reports when they are no whole number.
-[[nodiscard]] std::vector<FragmentEntry> read_cluster(SettingsReader& reader, const ImportRequest& request,
-                                                      std::int64_t gpus);
-
-// zero_optimization, offload, precision: these settings of a configuration of either kind.
-struct ZeroSettings {
-  std::int64_t stage = 0;
-  ImportSource source = {};
-  bool overlaps_gradients = false;
-  ImportSource overlap_source = {};
-};
-[[nodiscard]] ZeroSettings read_zero(SettingsReader& reader, std::vector<FragmentEntry>& options,
-                                     std::vector<FragmentEntry>& offload);
-// Warns of an optimizer that is priced as Adam and is not.
-void read_optimizer(SettingsReader& reader);
-// `precision` and the types of gradients, masters and moments; nothing where it is left to the trainer.
-void read_precision(SettingsReader& reader, const ZeroSettings& zero, std::vector<FragmentEntry>& training);
-// A known precision; add_precision() adds the entries of read_precision().
-struct SaidPrecision {
-  std::string word;
-  ImportSource source;
-};
-void add_precision(SettingsReader& reader, const ZeroSettings& zero, const SaidPrecision& said,
-                   std::vector<FragmentEntry>& training);
-// train_batch_size = train_micro_batch_size_per_gpu * gradient_accumulation_steps * data ranks.
-struct Batch {
-  std::optional<std::int64_t> global = {}, micro = {}, data = {};
-  std::optional<std::int64_t> steps = {};  // accumulated, where the configuration or its default says so
-};
-// Fills in what follows from the rest; `steps` is that of the configuration or its default. Reports a
-// contradiction.
-[[nodiscard]] Batch read_batch(SettingsReader& reader, std::optional<std::int64_t> data,
-                               std::optional<std::int64_t> default_steps);
-
+// Is the configuration one of GPT-NeoX: has it layers, or pipeline stages?
 [[nodiscard]] bool is_neox(const YamlNode& root);
-[[nodiscard]] std::optional<Fragment> import_neox(SettingsReader& reader, const ImportRequest& request,
-                                                  Diagnostics& diagnostics);
 
 }  // namespace stagecraft
