@@ -11,6 +11,7 @@
 #include "base/text.hpp"
 #include "formats/hf_import.hpp"
 #include "formats/hf_words.hpp"
+#include "formats/import_entries.hpp"
 #include "models/load_model.hpp"
 
 namespace stagecraft {
@@ -66,8 +67,7 @@ LanguageModel language_model(const YamlNode& root, Diagnostics& diagnostics,
 
 // "deepseek_v3: 671,026,404,352 parameters, 37,552,282,624 of them active per token"
 std::vector<std::string> title(const std::string& name, const TransformerSpec& model) {
-  TransformerSpec main = model;
-  main.mtp_layers = 0;
+  const TransformerSpec main = main_model(model);
   const std::int64_t count = parameter_count(main);
   std::string line = fmt::format("{}: {} parameters", name, with_thousands(count));
   if (model.experts)
@@ -93,9 +93,9 @@ std::vector<std::string> missing_parts(const TransformerSpec& model, const std::
 }
 
 // `path`: of the mapping in the file.
-std::optional<TransformerSpec> checked_model(const std::vector<FragmentEntry>& entries,
-                                             const SourceLocation& where, const std::string& path,
-                                             Diagnostics& diagnostics, Origins* origins) {
+std::optional<TransformerSpec> checked_model(const Entries& entries, const SourceLocation& where,
+                                             const std::string& path, Diagnostics& diagnostics,
+                                             Origins* origins) {
   Diagnostics found;
   const YamlNode tree = to_tree(entries, where);
   YamlMap map(&tree, "model", where, found, origins);
@@ -128,9 +128,7 @@ std::optional<HfConfig> read_hf_config(std::string_view text, const std::string&
   std::string count;
   if (model) {
     model->name = import.model_type;
-    TransformerSpec main = *model;
-    main.mtp_layers = 0;
-    count = human_count(parameter_count(main));
+    count = human_count(parameter_count(main_model(*model)));
   }
   for (Diagnostic& warning : import.altered) {
     warning.hint = "the file was altered" + (model ? "; compare the parameter count, " + count : "");
@@ -138,9 +136,9 @@ std::optional<HfConfig> read_hf_config(std::string_view text, const std::string&
   }
   if (!model) return std::nullopt;
 
-  std::vector<FragmentEntry> entries = {{.key = "name",
-                                         .value = fragment_text(import.model_type),
-                                         .comment = fmt::format("model_type; {} parameters", count)}};
+  Entries entries = {{.key = "name",
+                      .value = fragment_text(import.model_type),
+                      .comment = fmt::format("model_type; {} parameters", count)}};
   entries.insert(entries.end(), import.model.begin(), import.model.end());
   assumed.insert(assumed.end(), import.assumed.begin(), import.assumed.end());
   Fragment fragment{.head = title(import.model_type, *model),

@@ -33,7 +33,7 @@ std::optional<HfNumber> HfImport::expert_count() {
   return count;
 }
 
-void HfImport::add_shared_experts(std::vector<FragmentEntry>& entries) {
+void HfImport::add_shared_experts(Entries& entries) {
   if (architecture_.experts == HfExperts::kQwen2) {
     const auto width = in_.required({"shared_expert_intermediate_size"}, 0);
     if (!width || width->value == 0) return;
@@ -55,7 +55,7 @@ void HfImport::add_shared_experts(std::vector<FragmentEntry>& entries) {
   if (altered_key) note_altered(*other, "n_shared_experts", fmt::format("{} shared", shared->value));
 }
 
-void HfImport::add_dense_list(std::vector<FragmentEntry>& entries, const std::vector<std::int64_t>& dense,
+void HfImport::add_dense_list(Entries& entries, const std::vector<std::int64_t>& dense,
                               const std::string& comment, const SourceLocation& where) {
   if (dense.empty()) return;
   if (static_cast<std::int64_t>(dense.size()) >= layers_)
@@ -65,8 +65,7 @@ void HfImport::add_dense_list(std::vector<FragmentEntry>& entries, const std::ve
 }
 
 // `mlp_layer_types`: "dense" or "sparse" for each layer.
-void HfImport::add_dense_of_kinds(std::vector<FragmentEntry>& entries,
-                                  const HfValue<std::vector<std::string>>& kinds) {
+void HfImport::add_dense_of_kinds(Entries& entries, const HfValue<std::vector<std::string>>& kinds) {
   const auto named = static_cast<std::int64_t>(kinds.value.size());
   if (layers_ > 0 && named != layers_)
     return in_.error("mlp_layer_types", "contradiction",
@@ -84,7 +83,7 @@ void HfImport::add_dense_of_kinds(std::vector<FragmentEntry>& entries,
 }
 
 // Layer i has experts from the first k on, if i mod frequency = 0.
-void HfImport::add_dense_of_deepseek(std::vector<FragmentEntry>& entries) {
+void HfImport::add_dense_of_deepseek(Entries& entries) {
   const auto kinds = in_.texts("mlp_layer_types");
   const std::int64_t own = architecture_.first_dense;
   const auto first = own > 0 || kinds ? in_.integer({"first_k_dense_replace"}, 0)
@@ -114,7 +113,7 @@ void HfImport::add_dense_of_deepseek(std::vector<FragmentEntry>& entries) {
 }
 
 // Layer i has experts if (i + 1) mod step = 0 and it is not listed.
-void HfImport::add_dense_of_qwen(std::vector<FragmentEntry>& entries) {
+void HfImport::add_dense_of_qwen(Entries& entries) {
   const auto step = in_.integer({"decoder_sparse_step"});
   const auto only = in_.integers("mlp_only_layers");
   std::set<std::int64_t> dense;
@@ -133,7 +132,7 @@ void HfImport::add_dense_of_qwen(std::vector<FragmentEntry>& entries) {
 }
 
 // Groups limit a token's choice under every method but `greedy`.
-void HfImport::add_routing_groups(std::vector<FragmentEntry>& entries) {
+void HfImport::add_routing_groups(Entries& entries) {
   const auto groups = in_.integer({"n_group"}, 0);
   const auto chosen = in_.integer({"topk_group"}, 0);
   const auto method = in_.text({"topk_method"});
@@ -155,7 +154,7 @@ void HfImport::read_experts(const std::optional<HfNumber>& width) {
   if (layers_ > kMostLayers)
     return in_.error("num_hidden_layers", "out-of-range",
                      fmt::format("{} layers with experts are more than {}", layers_, kMostLayers));
-  std::vector<FragmentEntry> entries;
+  Entries entries;
   if (const auto count = expert_count()) entries.push_back(number_entry("count", *count));
   if (const auto top_k = in_.required({"num_experts_per_tok"}))
     entries.push_back(number_entry("top_k", *top_k));

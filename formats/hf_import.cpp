@@ -142,18 +142,14 @@ bool HfImport::run() {
   if (const auto layers = in_.required({"num_hidden_layers", "n_layer"})) layers_ = layers->value;
   const HfArchitecture* known = named_architecture();
   if (known != nullptr) architecture_ = *known;
-  const ErrorWatch layers(in_.diagnostics());
+  const ErrorWatch layers_watch(in_.diagnostics());
   refuse_other_layers();
   if (known == nullptr) {
     // Layers that are refused by name belong to types that are not known.
-    if (refuse_unlike_llama() || !layers.clean()) return false;
+    if (refuse_unlike_llama() || !layers_watch.clean()) return false;
     accept_as_llama();
   }
-  if (const auto latent = in_.flag("use_mla"); latent && !latent->value && architecture_.latent) {
-    architecture_.latent = false;
-    list_unread({"q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"},
-                "of latent attention, which use_mla: false turns off");
-  }
+  read_latent_switch();
   read_sizes();
   read_heads();
   read_feed_forward();

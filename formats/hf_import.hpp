@@ -20,6 +20,7 @@
 #include "formats/fragment.hpp"
 #include "formats/hf_reader.hpp"
 #include "formats/hf_tables.hpp"
+#include "formats/import_entries.hpp"
 
 namespace stagecraft {
 
@@ -36,7 +37,7 @@ class HfImport {
   // Reads everything that there is to read. False after a mistake, reported.
   bool run();
 
-  std::vector<FragmentEntry> model = {};
+  Entries model = {};
   std::vector<std::string> assumed = {};
   std::vector<std::string> ignored = {};
   std::string model_type = {};
@@ -48,7 +49,7 @@ class HfImport {
     model.push_back({.key = std::move(key), .value = std::move(value), .comment = std::move(comment)});
   }
   void add(std::string key, const std::optional<HfNumber>& number) {
-    if (number) add(std::move(key), fragment_number(number->value, number->where), number->key);
+    if (number) model.push_back(number_entry(std::move(key), *number));
   }
   void add_word(std::string key, std::string_view word, std::string comment) {
     add(std::move(key), fragment_text(word), std::move(comment));
@@ -57,11 +58,8 @@ class HfImport {
     add(std::move(key), fragment_flag(flag), std::move(comment));
   }
 
-  void add_group(std::string key, std::vector<FragmentEntry> entries) {
-    if (entries.empty()) return;  // reported
-    YamlNode place;               // of the group: where its first value stands
-    place.where = entries.front().value.where;
-    model.push_back({.key = std::move(key), .value = std::move(place), .entries = std::move(entries)});
+  void add_group(std::string key, Entries entries) {
+    if (!entries.empty()) model.push_back(map_entry(std::move(key), std::move(entries)));  // else reported
   }
 
   // hf_import.cpp: which family, and what is left over.
@@ -94,20 +92,20 @@ class HfImport {
   void read_ends();
   void read_dropout();
   void warn_of_other_dropout(std::string_view source);
+  void read_latent_switch();
   void read_latent_attention();
   void read_feed_forward();
 
   // hf_experts.cpp: keys of experts.
   void read_experts(const std::optional<HfNumber>& width);
   std::optional<HfNumber> expert_count();
-  void add_routing_groups(std::vector<FragmentEntry>& entries);
-  void add_shared_experts(std::vector<FragmentEntry>& entries);
-  void add_dense_of_deepseek(std::vector<FragmentEntry>& entries);
-  void add_dense_of_kinds(std::vector<FragmentEntry>& entries,
-                          const HfValue<std::vector<std::string>>& kinds);
-  void add_dense_of_qwen(std::vector<FragmentEntry>& entries);
-  void add_dense_list(std::vector<FragmentEntry>& entries, const std::vector<std::int64_t>& dense,
-                      const std::string& comment, const SourceLocation& where);
+  void add_routing_groups(Entries& entries);
+  void add_shared_experts(Entries& entries);
+  void add_dense_of_deepseek(Entries& entries);
+  void add_dense_of_kinds(Entries& entries, const HfValue<std::vector<std::string>>& kinds);
+  void add_dense_of_qwen(Entries& entries);
+  void add_dense_list(Entries& entries, const std::vector<std::int64_t>& dense, const std::string& comment,
+                      const SourceLocation& where);
   void note_routing();
 
   [[nodiscard]] bool is_llama() const { return architecture_.shape == HfShape::kLlama; }

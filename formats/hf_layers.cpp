@@ -65,9 +65,18 @@ void HfImport::read_heads() {
   }
 }
 
+// `use_mla: false` gives a type with latent attention the usual one.
+void HfImport::read_latent_switch() {
+  const auto latent = in_.flag("use_mla");
+  if (!architecture_.latent || !latent || latent->value) return;
+  architecture_.latent = false;
+  list_unread({"q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim"},
+              "of latent attention, which use_mla: false turns off");
+}
+
 void HfImport::read_latent_attention() {
   if (!architecture_.latent) return;
-  std::vector<FragmentEntry> entries;
+  Entries entries;
   const auto take = [&](const char* key, const std::optional<HfNumber>& number) {
     if (number) entries.push_back(number_entry(key, *number));
   };
@@ -189,7 +198,7 @@ void HfImport::read_biases() {
   const bool wanted = every ? every->value : !is_llama();
   const bool on_attention = attention ? attention->value : wanted || architecture_.attention_bias;
   const bool on_qkv = qkv ? qkv->value : on_attention;
-  const bool on_output = output ? output->value : on_attention && !architecture_.bias_of_qkv;
+  const bool on_output = output ? output->value : on_attention && !architecture_.attention_bias_spares_output;
   const bool on_mlp = is_llama() && mlp ? mlp->value : wanted;
   const std::string source = attention ? "attention_bias" : every ? "use_bias" : type_comment();
   if (on_qkv == on_output && on_output == on_mlp) return add_flag("biases", on_mlp, source);
@@ -207,7 +216,7 @@ void HfImport::read_qk_norm() {
   const auto said = in_.flag({"use_qk_norm", "qk_norm", "qk_layernorm"});
   if (architecture_.qk_norm) return add_flag("qk_norm", true, type_comment());
   if (!said || !said->value) return;
-  if (unknown_ || architecture_.may_qk_norm) return add_flag("qk_norm", true, said->key);
+  if (unknown_ || architecture_.optional_qk_norm) return add_flag("qk_norm", true, said->key);
   in_.warning(said->key, "not-modelled", fmt::format("{} has no norm of Q and K: not read", model_type));
 }
 

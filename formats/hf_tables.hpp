@@ -36,18 +36,18 @@ struct HfArchitecture {
   HfShape shape = HfShape::kLlama;
   HfExperts experts = HfExperts::kNone;
   HfWindow window = HfWindow::kWhenGiven;
-  bool tied = false;             // when `tie_word_embeddings` is absent
-  bool qkv_bias = false;         // on Q, K and V alone
-  bool bias_of_qkv = false;      // `attention_bias` is of Q, K and V alone
-  bool attention_bias = false;   // when `attention_bias` is absent
-  bool qk_norm = false;          // over each head of Q and K
-  bool use_bias = false;         // on all linear layers, unless `use_bias` is false
-  bool multi_query = false;      // one head of keys and values, unless `multi_query` is false
-  bool may_qk_norm = false;      // where `use_qk_norm` says so
-  bool latent = false;           // multi-head latent attention
-  bool own_head_size = false;    // `head_dim` is required: hidden over heads would be wrong
-  std::int64_t kv_heads = 0;     // when `num_key_value_heads` is absent; 0: as many as heads
-  std::int64_t first_dense = 0;  // when `first_k_dense_replace` is absent; 0: it is required
+  bool tied = false;                          // when `tie_word_embeddings` is absent
+  bool qkv_bias = false;                      // on Q, K and V alone
+  bool attention_bias_spares_output = false;  // `attention_bias` is of Q, K and V alone
+  bool attention_bias = false;                // when `attention_bias` is absent
+  bool qk_norm = false;                       // over each head of Q and K, always
+  bool use_bias = false;                      // on all linear layers, unless `use_bias` is false
+  bool multi_query = false;                   // one head of keys and values, unless `multi_query` is false
+  bool optional_qk_norm = false;              // over each head of Q and K, where `use_qk_norm` says so
+  bool latent = false;                        // multi-head latent attention
+  bool own_head_size = false;                 // `head_dim` is required: hidden over heads would be wrong
+  std::int64_t kv_heads = 0;                  // when `num_key_value_heads` is absent; 0: as many as heads
+  std::int64_t first_dense = 0;               // when `first_k_dense_replace` is absent; 0: it is required
 };
 
 [[nodiscard]] std::span<const HfArchitecture> hf_architectures();

@@ -106,6 +106,11 @@ void add_bucket_copies(std::int64_t zero_stage, std::string_view precision, std:
   memory.push_back(flag_entry("bucket_copies", true, {.comment = "DeepSpeed's optimizers", .where = {}}));
 }
 
+TransformerSpec main_model(TransformerSpec model) {
+  model.mtp_layers = 0;
+  return model;
+}
+
 std::optional<std::string> parameters_line(const std::vector<FragmentEntry>& model, const std::string& file,
                                            Diagnostics& diagnostics) {
   const SourceLocation where{file, 0, 0};
@@ -116,9 +121,8 @@ std::optional<std::string> parameters_line(const std::vector<FragmentEntry>& mod
   diagnostics.add_all(found);
   const auto* transformer = std::get_if<TransformerSpec>(&spec);
   if (found.has_errors() || transformer == nullptr) return std::nullopt;
-  TransformerSpec main = *transformer;
-  main.mtp_layers = 0;
-  const std::int64_t count = parameter_count(main), extra = parameter_count(*transformer) - count;
+  const std::int64_t count = parameter_count(main_model(*transformer));
+  const std::int64_t extra = parameter_count(*transformer) - count;
   std::string line = fmt::format("{} parameters ({})", with_thousands(count), human_count(count));
   if (extra > 0) line += fmt::format(", and {} for multi-token prediction", with_thousands(extra));
   return line;

@@ -12,6 +12,8 @@
 
 namespace stagecraft {
 
+struct TransformerSpec;  // models/model_spec.hpp
+
 // Settings from the user that no option of the job contains.
 struct ImportRequest {
   std::optional<std::int64_t> gpus = {};
@@ -61,6 +63,9 @@ void add_section(Fragment& fragment, std::string key, Entries entries);
 // Adds to `memory` those copies (`bucket_copies`), where the precision has 16 bit.
 void add_bucket_copies(std::int64_t zero_stage, std::string_view precision, std::int64_t replicas,
                        Entries& memory);
+
+// The model without its layers of multi-token prediction, which published numbers of parameters leave out.
+[[nodiscard]] TransformerSpec main_model(TransformerSpec model);
 
 // "671,026,404,352 parameters (671.0 B)": the count beside the name exposes a wrong file. nullopt after a
 // mistake that only the whole model shows, which is reported.
