@@ -429,9 +429,7 @@ void KinetoHandler::finish_op() {
   if (event_.external_id < 0) return;
   // Values change from call to call; those of attention say its mask, of others they would be kept for
   // nothing.
-  if (lower_case(event_.name).find("atten") == std::string::npos &&
-      lower_case(event_.name).find("attn") == std::string::npos)
-    event_.inputs.values.clear();
+  if (!contains_any(lower_case(event_.name), {"atten", "attn"})) event_.inputs.values.clear();
   const std::int32_t collective = collective_of_event();
   KinetoOp op{.name = std::move(event_.name), .inputs = std::move(event_.inputs)};
   const std::string key = key_of(op);

@@ -140,6 +140,15 @@ MemoryWorkOrReason move_work(const KinetoInputs& inputs) {
       .bytes = static_cast<double>(elements) * written + static_cast<double>(from.elements()) * read};
 }
 
+MemoryWorkOrReason broadcast_work(const KnownOperator& known, const KinetoOp& op) {
+  const std::optional<Broadcast> all = broadcast_of(op.inputs);
+  if (!all) return op.inputs.dims.empty() ? kNoShapes : kNoType;
+  return KinetoMemoryWork{.op = sample_word(known, op.name),
+                          .shape = {{"elements", all->elements}},
+                          .dtype = dtype_word(all->type),
+                          .bytes = all->bytes};
+}
+
 MemoryWorkOrReason list_work(const KnownOperator& known, const KinetoOp& op, std::string_view kernel) {
   const std::int64_t elements = main_elements(known, op.inputs);
   if (elements == 0)
@@ -190,7 +199,7 @@ MemoryWorkOrReason memory_work_of(const KinetoTrace& trace, const KinetoKernel& 
   const KinetoOp* op = trace.op_of(kernel);
   if (op == nullptr) return "memory-bound kernels that no operator is tied to";
   const KnownOperator* known = known_operator(op->name);
-  if (known == nullptr || known->traffic == OperatorTraffic::kNotCounted) return kNotCounted;
+  if (known == nullptr) return kNotCounted;
   const std::string& name = trace.name_of(kernel);
   switch (known->traffic) {
     case OperatorTraffic::kOperands:
@@ -203,15 +212,11 @@ MemoryWorkOrReason memory_work_of(const KinetoTrace& trace, const KinetoKernel& 
     case OperatorTraffic::kJoin:
       return list_work(*known, *op, name);
     case OperatorTraffic::kBroadcast:
+      return broadcast_work(*known, *op);
     case OperatorTraffic::kNotCounted:
       break;
   }
-  const std::optional<Broadcast> all = broadcast_of(op->inputs);
-  if (!all) return op->inputs.dims.empty() ? kNoShapes : kNoType;
-  return KinetoMemoryWork{.op = sample_word(*known, op->name),
-                          .shape = {{"elements", all->elements}},
-                          .dtype = dtype_word(all->type),
-                          .bytes = all->bytes};
+  return kNotCounted;
 }
 
 }  // namespace stagecraft

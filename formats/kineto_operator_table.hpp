@@ -27,14 +27,20 @@ enum class OperatorRole : std::uint8_t {
   kMove,  // copies, casts, transpositions, concatenations
 };
 
+// Does either pass have operators of this role? Then only the thread of a call tells its pass.
+[[nodiscard]] constexpr bool is_of_either_pass(OperatorRole role) {
+  return role == OperatorRole::kAdd || role == OperatorRole::kMultiply ||
+         role == OperatorRole::kElementwise || role == OperatorRole::kMove;
+}
+
 // Rule for the bytes of an operator.
 enum class OperatorTraffic : std::uint8_t {
   kNotCounted,
-  kOperands,   // `n` tensors of the size and type of the main one
+  kOperands,   // `operands` tensors of the size and type of the main one
   kLookup,     // rows of a table, by indices
   kBroadcast,  // every input tensor, and the result
   kMove,       // argument 1 into argument 0
-  kList,       // `n` lists like its main one; type by the kernel
+  kList,       // `operands` lists like its main one; type by the kernel
   kForeach,    // lists by the kernel's functor
   kJoin,       // a list into one tensor
 };
@@ -49,8 +55,9 @@ struct KnownOperator {
   std::string_view sample{};  // its name among samples; none: PyTorch's word
   OperatorTraffic traffic = OperatorTraffic::kNotCounted;
   SampleShape shape = SampleShape::kFlat;
-  std::size_t main = 0;  // the argument that it is about
-  int operands = 0, masks = 0;
+  std::size_t main = 0;     // the argument that it is about
+  int operands = 0;         // of kOperands, kLookup and kList
+  int masks = 0;            // beside them, a byte an element
   int per_row = 0;          // bytes of statistics a row
   std::size_t indices = 0;  // the argument of a lookup
 };

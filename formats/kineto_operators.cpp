@@ -45,9 +45,8 @@ OperatorWork operator_work(const KinetoTrace& trace, const KinetoKernel& kernel)
       return work;
     }
     if (const KnownOperator* known = known_operator(op->name)) {
-      const bool by_thread = known->role >= OperatorRole::kAdd;
       return {.role = kernel.of_optimizer ? OperatorRole::kOptimizer : known->role,
-              .backward = by_thread ? kernel.of_backward : known->backward,
+              .backward = is_of_either_pass(known->role) ? kernel.of_backward : known->backward,
               .elements = main_elements(*known, op->inputs)};
     }
   }
