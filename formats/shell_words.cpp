@@ -242,52 +242,83 @@ class ShellText {
     mark_unknown(word_, unknown);
   }
 
-  // $NAME, ${NAME}, ${NAME[@]}, ${NAME:-default}; $(command) is never run.
+  // What stands behind a `$`: $NAME, ${NAME}, ${NAME[@]}, ${NAME:-default}, $(command).
+  struct Expansion {
+    std::string_view written = {};    // all of it
+    std::string variable = {};        // kCommand of a command; empty of `$` alone
+    std::string_view operation = {};  // "[@]", ":-default"; empty: none
+    bool open = false;                // "${" that no brace closes
+
+    [[nodiscard]] std::string_view index() const {
+      const bool item = operation.starts_with('[') && operation.ends_with(']');
+      return item ? operation.substr(1, operation.size() - 2) : std::string_view();
+    }
+    [[nodiscard]] bool is_whole_array() const { return index() == "@" || index() == "*"; }
+    [[nodiscard]] bool is_item() const {
+      return !index().empty() && index().size() < 7 && std::ranges::all_of(index(), is_digit);
+    }
+    [[nodiscard]] bool has_default() const { return is_default(operation); }
+  };
+
+  Expansion expansion_at(std::string_view text, std::size_t begin) {
+    const std::size_t next = begin + 1;
+    const auto written_to = [&](std::size_t end) { return text.substr(begin, end - begin); };
+    if (text.substr(next).starts_with('(')) {
+      const std::string_view written = written_to(end_of_command(text, next));
+      return {.written = written, .variable = std::string(kCommand)};
+    }
+    if (!text.substr(next).starts_with('{')) {
+      const std::string_view name = text.substr(next, word_length(text.substr(next)));
+      return {.written = written_to(next + name.size()), .variable = std::string(name)};
+    }
+    const std::string_view name = text.substr(next + 1, word_length(text.substr(next + 1)));
+    const std::size_t behind = next + 1 + name.size(), close = closing_brace(text, next);
+    if (close == std::string_view::npos)
+      return {.written = written_to(behind), .variable = std::string(name), .open = true};
+    return {.written = written_to(close + 1),
+            .variable = std::string(name),
+            .operation = text.substr(behind, close - behind)};
+  }
+
+  // A command is never run.
   void dollar(std::string_view text) {
-    const std::size_t begin = at_;
-    std::size_t end = at_ + 1;
-    std::string variable;
-    std::string_view operation;
-    bool open = false;
-    if (end < text.size() && text[end] == '{') {
-      variable = text.substr(end + 1, word_length(text.substr(end + 1)));
-      const std::size_t behind = end + 1 + variable.size();
-      const std::size_t close = closing_brace(text, end);
-      open = close == std::string_view::npos;
-      if (!open) operation = text.substr(behind, close - behind);
-      end = open ? behind : close + 1;
-    } else if (end < text.size() && text[end] == '(') {
-      variable = kCommand;
-      end = end_of_command(text, end);
-      forget_what_arithmetic_sets(text.substr(begin, end - begin));
-    } else {
-      variable = text.substr(end, word_length(text.substr(end)));
-      end += variable.size();
-    }
-    at_ = end;
+    const Expansion it = expansion_at(text, at_);
+    at_ += it.written.size();
     open_ = true;
-    const bool defaults = is_default(operation);
-    const bool item = operation.starts_with('[') && operation.ends_with(']');
-    const std::string_view index = item ? operation.substr(1, operation.size() - 2) : std::string_view();
-    const bool whole = index == "@" || index == "*";
-    const bool number = !index.empty() && index.size() < 7 && std::ranges::all_of(index, is_digit);
-    if (!open && is_known(variable)) {
-      const Words& known = *variables_.find(variable);
-      if (whole || (number && are_known(known))) return put_items(*variables_.find_items(variable), index);
-      const bool empty = known.empty() || known.front().text.empty();
-      if (operation.empty() || (defaults && !(empty && operation.starts_with(':')))) return put_first(known);
+    if (it.variable == kCommand) forget_what_arithmetic_sets(it.written);
+    if (put_known(it)) return;
+    if (const auto fallback = fallback_of(it.operation))
+      return put_fallback(it.variable, *fallback, it.operation);
+    leave_out_expansion(it);
+  }
+
+  // False where the value is not known, or not what is asked of it.
+  bool put_known(const Expansion& it) {
+    if (it.open || !is_known(it.variable)) return false;
+    const Words& known = *variables_.find(it.variable);
+    if (it.is_whole_array() || (it.is_item() && are_known(known))) {
+      put_items(*variables_.find_items(it.variable), it.index());
+      return true;
     }
-    if (const auto fallback = fallback_of(operation)) return put_fallback(variable, *fallback, operation);
-    const std::string_view written = text.substr(begin, end - begin);
-    if (written == "$(" && quote_ == 0) compounds_.open_group();  // too long to be skipped
-    if (open || !(operation.empty() || defaults || whole || number))
-      leave_out(written, kOperation, "${…}");
-    else if (variable.empty())
-      word_.text += written;
-    else if (variable == kCommand)
-      leave_out(written, kCommand, "$(…)");
+    const bool empty = known.empty() || known.front().text.empty();
+    const bool needs_default = empty && it.operation.starts_with(':');
+    if (!it.operation.empty() && (!it.has_default() || needs_default)) return false;
+    put_first(known);
+    return true;
+  }
+
+  void leave_out_expansion(const Expansion& it) {
+    if (it.written == "$(" && quote_ == 0) compounds_.open_group();  // too long to be skipped
+    const bool plain = it.operation.empty() || it.has_default() || it.is_whole_array() || it.is_item();
+    if (it.open || !plain)
+      leave_out(it.written, kOperation, "${…}");
+    else if (it.variable.empty())
+      word_.text += it.written;
+    else if (it.variable == kCommand)
+      leave_out(it.written, kCommand, "$(…)");
     else
-      leave_out(written, variable, defaults ? "${" + variable + "}" : std::string(written));
+      leave_out(it.written, it.variable,
+                it.has_default() ? "${" + it.variable + "}" : std::string(it.written));
   }
 
   // Of texts that begin further and further behind, no byte is looked at twice.
