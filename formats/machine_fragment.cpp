@@ -16,9 +16,19 @@ YamlNode bare(std::string text, const SourceLocation& where) {
   return node;
 }
 
+// "370.8 GB/s"
+std::string in_bytes(Bandwidth rate) {
+  return fmt::format("{:.6g} GB/s", rate.count() / 1e9);
+}
+
+template <class T>
+ImportSource source_of(const MachineFact<T>& fact) {
+  return {.comment = fact.comment, .where = fact.where};
+}
+
 void add_rate(Entries& node, std::string key, const MachineFact<Bandwidth>& rate) {
   node.push_back(
-      {.key = std::move(key), .value = fragment_bandwidth(rate.value, rate.where), .comment = rate.comment});
+      {.key = std::move(key), .value = bare(in_bytes(rate.value), rate.where), .comment = rate.comment});
 }
 
 // Under `cluster.node`, to be filled in.
@@ -32,7 +42,7 @@ void add_device(const MachineFacts& facts, Entries& node, Fragment& fragment) {
     return;
   }
   const MachineFact<std::string>& device = *facts.device;
-  node.push_back(text_entry("device", device.value, {.comment = device.comment, .where = device.where}));
+  node.push_back(text_entry("device", device.value, source_of(device)));
   const GpuModel* model = gpu_model_by_name(device.value);
   if (model != nullptr && !model->profile.empty())
     node.push_back(
@@ -55,8 +65,7 @@ void add_nvlink(const MachineFacts& facts, Entries& node, Fragment& fragment) {
 
 void add_nics(const MachineFacts& facts, Entries& node, Fragment& fragment) {
   if (facts.nics)
-    node.push_back(
-        entry("nics", facts.nics->value, {.comment = facts.nics->comment, .where = facts.nics->where}));
+    node.push_back(entry("nics", facts.nics->value, source_of(*facts.nics)));
   else
     fragment.missing.push_back(open_line("nics", "…", "the file has none"));
   if (facts.nic_bandwidth)
@@ -77,7 +86,7 @@ void add_pcie(const MachineFacts& facts, Entries& node, Fragment& fragment) {
   const bool own = model->host_link > Bandwidth(0);
   const Bandwidth rate = own ? model->host_link : pcie_line_rate(model->sm);
   fragment.missing.push_back(
-      open_line("pcie", fragment_bandwidth(rate, {}).text,
+      open_line("pcie", in_bytes(rate),
                 fmt::format("of one {}: {}", model->device, own ? "NVLink-C2C" : "x16 at line rate")));
 }
 
@@ -87,23 +96,18 @@ Fragment machine_fragment(const MachineFacts& facts) {
   Fragment fragment = facts.notes;
   Entries node;
   add_device(facts, node, fragment);
-  node.push_back(entry("gpus", facts.gpus.value, {.comment = facts.gpus.comment, .where = facts.gpus.where}));
+  node.push_back(entry("gpus", facts.gpus.value, source_of(facts.gpus)));
   add_nvlink(facts, node, fragment);
   add_nics(facts, node, fragment);
   add_pcie(facts, node, fragment);
   if (facts.gpus_per_pcie_switch)
-    node.push_back(
-        entry("gpus_per_pcie_switch", facts.gpus_per_pcie_switch->value,
-              {.comment = facts.gpus_per_pcie_switch->comment, .where = facts.gpus_per_pcie_switch->where}));
+    node.push_back(entry("gpus_per_pcie_switch", facts.gpus_per_pcie_switch->value,
+                         source_of(*facts.gpus_per_pcie_switch)));
   fragment.missing.push_back(
       "nodes: 1   # under cluster: how many such machines, and `fabric:` where there are more than one");
   fragment.entries.push_back(entry("stagecraft", 1, {}));
   fragment.entries.push_back(map_entry("cluster", {map_entry("node", std::move(node))}));
   return fragment;
-}
-
-YamlNode fragment_bandwidth(Bandwidth rate, const SourceLocation& where) {
-  return bare(fmt::format("{:.6g} GB/s", rate.count() / 1e9), where);
 }
 
 YamlNode fragment_bit_rate(Bandwidth rate, const SourceLocation& where) {

@@ -47,8 +47,7 @@ struct MachineFacts {
 
 [[nodiscard]] Fragment machine_fragment(const MachineFacts& facts);
 
-// A bare quantity with its unit: "370.8 GB/s", "400 Gb/s".
-[[nodiscard]] YamlNode fragment_bandwidth(Bandwidth rate, const SourceLocation& where);
+// The rate of a NIC, a bare quantity with its unit: "400 Gb/s".
 [[nodiscard]] YamlNode fragment_bit_rate(Bandwidth rate, const SourceLocation& where);
 
 // "0-3,6": ascending numbers as ranges.

@@ -17,7 +17,8 @@ namespace stagecraft {
 namespace {
 
 constexpr std::size_t kMostDevices = 1'024;
-constexpr std::array<std::string_view, 6> kClasses{"PIX", "PXB", "PHB", "NODE", "SYS", "X"};
+constexpr std::array<std::string_view, 5> kPathClasses{"PIX", "PXB", "PHB", "NODE", "SYS"};  // nearest first
+constexpr std::string_view kItself = "X";
 
 // ESC [ … letter: colours and underlines.
 std::string without_terminal_codes(std::string_view text) {
@@ -59,15 +60,16 @@ bool is_gpu(std::string_view word) {
 
 // "GPU0 GPU1 … CPU Affinity", and not the row "GPU0 X …".
 bool is_head(const std::vector<std::string>& words) {
-  return !words.empty() && words.front() == "GPU0" && (words.size() < 2 || words[1] != "X");
+  return !words.empty() && words.front() == "GPU0" && (words.size() < 2 || words[1] != kItself);
 }
 
 struct Matrix {
   std::vector<std::string> devices = {};  // GPUs first
   std::size_t gpus = 0;
-  std::vector<std::vector<std::string>> classes = {};  // a square
-  std::map<std::string, std::string> legend = {};      // NIC0: mlx5_0
-  std::vector<std::string> numa = {};                  // of each GPU, as written; empty: not told
+  // A square: of kPathClasses, NV#, and kItself on the diagonal.
+  std::vector<std::vector<std::string>> classes = {};
+  std::map<std::string, std::string> legend = {};  // NIC0: mlx5_0
+  std::vector<std::string> numa = {};              // of each GPU, as written; empty: not told
   SourceLocation where = {};
 };
 
@@ -135,9 +137,10 @@ class MatrixReader {
     const auto end = first + static_cast<std::ptrdiff_t>(matrix_.devices.size());
     std::vector<std::string> classes(first, end);
     for (std::size_t i = 0; i < classes.size(); ++i) {
-      const bool known =
-          std::ranges::find(kClasses, classes[i]) != kClasses.end() || numbered(classes[i], "NV").has_value();
-      if (!known || (classes[i] == "X") != (i == index))
+      const bool known = classes[i] == kItself ||
+                         std::ranges::find(kPathClasses, classes[i]) != kPathClasses.end() ||
+                         numbered(classes[i], "NV").has_value();
+      if (!known || (classes[i] == kItself) != (i == index))
         return refuse("bad-class",
                       fmt::format("{} stands between {} and {}", in_quotes(classes[i]), in_quotes(device),
                                   in_quotes(matrix_.devices[i])),
@@ -190,7 +193,7 @@ class MatrixImporter {
     const std::int64_t nics = std::ssize(matrix_.devices) - gpus;
     facts_.notes.head.push_back(fmt::format("From {}: a machine as `nvidia-smi topo -m` sees it: {}, {}",
                                             file_, counted(gpus, "GPU"), counted(nics, "NIC")));
-    for (std::size_t gpu = 0; gpu < matrix_.gpus; ++gpu) facts_.notes.head.push_back(near(gpu));
+    for (std::size_t gpu = 0; gpu < matrix_.gpus; ++gpu) facts_.notes.head.push_back(place_of(gpu));
     facts_.gpus = {.value = gpus,
                    .comment = "columns GPU0 to GPU" + std::to_string(matrix_.gpus - 1),
                    .where = matrix_.where};
@@ -274,28 +277,30 @@ class MatrixImporter {
                           .hint = "take those away from `nics`, else the network is too fast"});
   }
 
-  // "GPU 0: NUMA node 0; near NIC0 (mlx5_0), NIC1 (mlx5_1): PIX"
-  [[nodiscard]] std::string near(std::size_t gpu) const {
+  // "  GPU0: NUMA node 0, nearest NIC0 mlx5_0, NIC1 mlx5_1 (PIX)"
+  [[nodiscard]] std::string place_of(std::size_t gpu) const {
     std::string line = fmt::format("  {}", matrix_.devices[gpu]);
     std::vector<std::string> parts;
     if (!matrix_.numa[gpu].empty() && matrix_.numa[gpu] != "N/A")
       parts.push_back("NUMA node " + matrix_.numa[gpu]);
     if (!all_far()) {
-      std::size_t best = kClasses.size();
+      std::size_t nearest = kPathClasses.size();
       for (std::size_t nic = matrix_.gpus; nic < matrix_.devices.size(); ++nic)
-        best = std::min(best, rank(gpu, nic));
+        nearest = std::min(nearest, path_length(gpu, nic));
       std::vector<std::string> names;
       for (std::size_t nic = matrix_.gpus; nic < matrix_.devices.size(); ++nic)
-        if (rank(gpu, nic) == best) names.push_back(nic_name(nic));
+        if (path_length(gpu, nic) == nearest) names.push_back(nic_name(nic));
       if (!names.empty())
-        parts.push_back(fmt::format("nearest {} ({})", join(names, ", "), kClasses.at(best)));
+        parts.push_back(fmt::format("nearest {} ({})", join(names, ", "), kPathClasses.at(nearest)));
     }
     return parts.empty() ? line : line + ": " + join(parts, ", ");
   }
 
-  [[nodiscard]] std::size_t rank(std::size_t gpu, std::size_t nic) const {
-    const auto* const found = std::find(kClasses.begin(), kClasses.end() - 1, matrix_.classes[gpu][nic]);
-    return std::min<std::size_t>(static_cast<std::size_t>(found - kClasses.begin()), kClasses.size() - 2);
+  // Index into kPathClasses; NVLinks to a NIC, which no machine has, count as the longest.
+  [[nodiscard]] std::size_t path_length(std::size_t gpu, std::size_t nic) const {
+    const auto* const found = std::ranges::find(kPathClasses, matrix_.classes[gpu][nic]);
+    return found == kPathClasses.end() ? kPathClasses.size() - 1
+                                       : static_cast<std::size_t>(found - kPathClasses.begin());
   }
 
   [[nodiscard]] std::string nic_name(std::size_t nic) const {
