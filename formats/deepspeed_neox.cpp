@@ -97,10 +97,7 @@ class NeoxImport {
       source.comment = fmt::format("{} tokens given, padded to a multiple of {}", *request_.vocab, step);
     if (padded || asked) return model.push_back(entry("vocab", padded ? *padded : *asked, source));
     complete_ = false;
-    fragment_.missing.emplace_back(
-        "vocab: …   # under model: tokens of the tokenizer, padded; or import with --vocab N");
-    reader_.missing(Severity::kWarning, "model.vocab", "nothing says how large the vocabulary is",
-                    "--vocab N");
+    miss_vocabulary(reader_, fragment_);
   }
 
   // A gated block has two thirds of the width that is given, half of them for the gate, so that its parameters

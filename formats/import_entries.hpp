@@ -47,6 +47,14 @@ void add_section(Fragment& fragment, std::string key, Entries entries);
 [[nodiscard]] Diagnostic contradicted_option(const std::string& option, std::string_view asked,
                                              std::string_view said, const SourceLocation& where);
 
+// Lists the vocabulary as missing in the fragment, and warns of it at the reader of the importer.
+template <class Reader>
+void miss_vocabulary(Reader& reader, Fragment& fragment) {
+  fragment.missing.emplace_back(
+      "vocab: …   # under model: tokens of the tokenizer, padded; or import with --vocab N");
+  reader.missing(Severity::kWarning, "model.vocab", "nothing says how large the vocabulary is", "--vocab N");
+}
+
 // Tokens of a vocabulary with those that Megatron-LM and GPT-NeoX add to split it evenly.
 [[nodiscard]] std::int64_t padded_vocab(std::int64_t tokens, std::int64_t step);
 

@@ -87,12 +87,7 @@ std::optional<Fragment> import_megatron(const MegatronArguments& arguments, cons
   fragment.entries.push_back(entry("stagecraft", 1, {}));
   fragment.entries.push_back(
       text_entry("name", fmt::format("Megatron-LM, {} layers on {} GPUs", job.layers, job.gpus), {}));
-  if (!complete) {
-    fragment.missing.emplace_back(
-        "vocab: …   # under model: tokens of the tokenizer, padded; or import with --vocab N");
-    reader.missing(Severity::kWarning, "model.vocab", "nothing says how large the vocabulary is",
-                   "--vocab N");
-  }
+  if (!complete) miss_vocabulary(reader, fragment);
   add_section(fragment, "model", std::move(model));
   add_section(fragment, "cluster", std::move(cluster));
   add_section(fragment, "parallelism", std::move(parallelism));

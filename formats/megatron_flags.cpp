@@ -26,7 +26,6 @@ constexpr std::string_view kLogging = "logging and profiling";
 constexpr std::string_view kCheckpoints = "checkpoints and restarts";
 constexpr std::string_view kEvaluation = "evaluation and other tasks";
 constexpr std::string_view kSeeds = "initial weights and seeds";
-constexpr std::string_view kLauncher = "launcher";
 constexpr std::string_view kPositions = "positions";
 constexpr std::string_view kRouting = "which expert a token visits";
 constexpr std::string_view kDerived = "what Megatron-LM derived";
@@ -519,17 +518,17 @@ constexpr MegatronFlag kFlags[] = {
     {"num_channels", kAside, kEvaluation},
     {"num_classes", kAside, kEvaluation},
     {"classes_fraction", kAside, kEvaluation},
-    {"standalone", kAside, kLauncher},
-    {"rank", kAside, kLauncher},
-    {"local_rank", kAside, kLauncher},
-    {"node_rank", kAside, kLauncher},
-    {"master_addr", kAside, kLauncher},
-    {"master_port", kAside, kLauncher},
-    {"rdzv_*", kAside, kLauncher},
-    {"distributed_*", kAside, kLauncher},
-    {"lazy_mpu_init", kAside, kLauncher},
-    {"mpi", kAside, kLauncher},
-    {"container_*", kAside, kLauncher},
+    {"standalone", kAside, kLauncherSubject},
+    {"rank", kAside, kLauncherSubject},
+    {"local_rank", kAside, kLauncherSubject},
+    {"node_rank", kAside, kLauncherSubject},
+    {"master_addr", kAside, kLauncherSubject},
+    {"master_port", kAside, kLauncherSubject},
+    {"rdzv_*", kAside, kLauncherSubject},
+    {"distributed_*", kAside, kLauncherSubject},
+    {"lazy_mpu_init", kAside, kLauncherSubject},
+    {"mpi", kAside, kLauncherSubject},
+    {"container_*", kAside, kLauncherSubject},
     {"nccl_communicator_config_path", kNotModelled, "settings of NCCL of its own"},
     {"pipeline_model_parallel_comm_backend*", kAside, "how messages are sent"},
     {"manual_gc*", kAside, kHousekeeping},
@@ -696,7 +695,7 @@ std::span<const MegatronDeadName> megatron_dead_names() {
 }
 
 bool is_of_launcher(const MegatronFlag& flag) {
-  return flag.text == kLauncher;
+  return flag.text == kLauncherSubject;
 }
 
 const MegatronSwitch* find_megatron_switch(std::string_view name) {

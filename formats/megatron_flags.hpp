@@ -41,7 +41,8 @@ struct MegatronFlag {
 // several begin so, or it is less than half of the name: few letters are rather an option of another program
 // (`--pp`), which the tables do not know.
 [[nodiscard]] std::optional<std::string_view> megatron_option_of(std::string_view beginning);
-// torchrun's and srun's, not Megatron-LM's.
+// The subject of options of torchrun and srun, which are not Megatron-LM's.
+inline constexpr std::string_view kLauncherSubject = "launcher";
 [[nodiscard]] bool is_of_launcher(const MegatronFlag& flag);
 
 // A switch that others say nothing without.

@@ -251,7 +251,7 @@ void MegatronReader::unknown(const MegatronArgument& argument) {
 std::optional<std::string_view> MegatronReader::without_effect(const MegatronArgument& item,
                                                                const MegatronFlag* flag) const {
   if (is_renamed(item.name)) return "said under a newer name";
-  if (flag == nullptr && item.before_program) return "launcher";
+  if (flag == nullptr && item.before_program) return kLauncherSubject;
   const MegatronSwitch* needed =
       flag == nullptr ? megatron_switch_of(item.name) : find_megatron_switch(flag->needs);
   if (needed != nullptr && !is_on(needed->name)) return needed->without;
