@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -180,13 +181,11 @@ std::optional<GemmTable> read_fp8_table(YamlMap& gemm) {
 // Reads the constants of fp8, which a device with that mode must have: fp8 kernels are other kernels.
 void read_fp8(YamlMap& gemm, bool device_has_it, GemmModel& model) {
   if (device_has_it || gemm.has("fp8_factor")) model.fp8_factor = read_number(gemm, "fp8_factor", kFp8Factor);
-  if (gemm.has("fp8_prologue"))
-    model.fp8_prologue =
-        read_number(gemm, "fp8_prologue", {.above = 0, .up_to = kMostDepth, .closed_below = true});
-  if (gemm.has("fp8_scale")) model.fp8_scale = read_number(gemm, "fp8_scale", kScale);
-  if (gemm.has("blockwise_factor"))
-    model.blockwise_factor = read_number(gemm, "blockwise_factor", kFp8Factor);
-  if (gemm.has("mxfp8_factor")) model.mxfp8_factor = read_number(gemm, "mxfp8_factor", kFp8Factor);
+  model.fp8_prologue =
+      read_optional_number(gemm, "fp8_prologue", {.above = 0, .up_to = kMostDepth, .closed_below = true});
+  model.fp8_scale = read_optional_number(gemm, "fp8_scale", kScale);
+  model.blockwise_factor = read_optional_number(gemm, "blockwise_factor", kFp8Factor);
+  model.mxfp8_factor = read_optional_number(gemm, "mxfp8_factor", kFp8Factor);
   if (gemm.has("fp8_table")) model.fp8_table = read_fp8_table(gemm);
 }
 
@@ -249,8 +248,7 @@ std::vector<FlashKernel> read_flash_kernels(YamlMap& attention) {
     kernels.push_back({.name = entry.key,
                        .forward = read_flash_pass(section.map, "forward"),
                        .backward = read_flash_pass(section.map, "backward")});
-    if (section.map.has("half_head_size"))
-      kernels.back().half_head_size = read_number(section.map, "half_head_size", kHeadSize);
+    kernels.back().half_head_size = read_optional_number(section.map, "half_head_size", kHeadSize);
     section.map.finish();
   }
   named.finish();
@@ -289,8 +287,8 @@ HostModel read_host(YamlMap& root) {
   HostModel host{.kernel_gap = read_duration(section.map, "kernel_gap"),
                  .launch = read_duration(section.map, "launch"),
                  .per_iteration = read_duration(section.map, "per_iteration", kLongestIteration)};
-  if (section.map.has("slowdown"))
-    host.slowdown = read_number(section.map, "slowdown", {.above = 0.1, .up_to = 10, .closed_below = true});
+  host.slowdown =
+      read_optional_number(section.map, "slowdown", {.above = 0.1, .up_to = 10, .closed_below = true});
   section.map.finish();
   return host;
 }
@@ -315,9 +313,8 @@ MemoryOverheads read_memory(YamlMap& root) {
                          .communicators = read_bytes(section.map, "communicators", kMostMemory),
                          .workspace = read_bytes(section.map, "workspace", kMostMemory),
                          .fragmentation = read_number(section.map, "fragmentation", kShare)};
-  if (section.map.has("fp8_copies"))
-    memory.fp8_copies =
-        read_number(section.map, "fp8_copies", {.above = 0, .up_to = 2, .closed_below = true});
+  memory.fp8_copies =
+      read_optional_number(section.map, "fp8_copies", {.above = 0, .up_to = 2, .closed_below = true});
   section.map.finish();
   return memory;
 }
@@ -354,7 +351,20 @@ void refuse_second_fit(TableRow& row, const CollectiveFit& fit, const std::vecto
               kKeepOne);
 }
 
-// `collectives` is a list of tables, one per source.
+// The rows of a list of tables, one table per source, with `read_row(row, story)`.
+template <class ReadRow>
+void read_tables(YamlMap& root, std::string_view key, const YamlNode& list,
+                 std::span<const std::string> columns, const ReadRow& read_row) {
+  for (std::size_t i = 0; i < list.items.size(); ++i) {
+    const YamlNode& node = list.items[i];
+    YamlMap table(&node, fmt::format("{}[{}]", key, i), node.where, root.diagnostics());
+    if (node.kind != YamlNode::Kind::kMap) continue;  // YamlMap has reported it
+    const Story story = read_story(table);
+    for (TableRow& row : read_rows(table, columns)) read_row(row, story);
+    table.finish();
+  }
+}
+
 std::vector<CollectiveFit> read_collectives(YamlMap& root) {
   const YamlNode* list = root.get("collectives");
   if (list == nullptr || list->kind != YamlNode::Kind::kSequence || list->items.empty()) {
@@ -365,19 +375,12 @@ std::vector<CollectiveFit> read_collectives(YamlMap& root) {
   const std::vector<std::string> columns = {"kind",    "ranks",         "nodes",       "algorithm",
                                             "latency", "bus_bandwidth", "sqrt_seconds"};
   std::vector<CollectiveFit> fits;
-  for (std::size_t i = 0; i < list->items.size(); ++i) {
-    const YamlNode& node = list->items[i];
-    YamlMap table(&node, fmt::format("collectives[{}]", i), node.where, root.diagnostics());
-    if (node.kind != YamlNode::Kind::kMap) continue;  // YamlMap has reported it
-    const Story story = read_story(table);
-    for (TableRow& row : read_rows(table, columns)) {
-      const ErrorWatch watch(root.diagnostics());
-      CollectiveFit fit = read_fit(row, story);
-      if (watch.clean()) refuse_second_fit(row, fit, fits);
-      fits.push_back(std::move(fit));
-    }
-    table.finish();
-  }
+  read_tables(root, "collectives", *list, columns, [&](TableRow& row, const Story& story) {
+    const ErrorWatch watch(root.diagnostics());
+    CollectiveFit fit = read_fit(row, story);
+    if (watch.clean()) refuse_second_fit(row, fit, fits);
+    fits.push_back(std::move(fit));
+  });
   return fits;
 }
 
@@ -414,14 +417,8 @@ void read_collective_points(YamlMap& root, std::vector<CollectiveFit>& fits) {
     return;
   }
   const std::vector<std::string> columns = {"kind", "ranks", "algorithm", "size", "time"};
-  for (std::size_t i = 0; i < list->items.size(); ++i) {
-    const YamlNode& node = list->items[i];
-    YamlMap table(&node, fmt::format("collective_points[{}]", i), node.where, root.diagnostics());
-    if (node.kind != YamlNode::Kind::kMap) continue;  // YamlMap has reported it
-    const Story story = read_story(table);
-    for (TableRow& row : read_rows(table, columns)) read_point(row, story, fits);
-    table.finish();
-  }
+  read_tables(root, "collective_points", *list, columns,
+              [&](TableRow& row, const Story& story) { read_point(row, story, fits); });
 }
 
 void read_spread(YamlMap& root, HardwareProfile& profile) {
@@ -468,9 +465,8 @@ HardwareProfile read_profile(YamlMap& root) {
   profile.tensor_overlap = read_number(root, "tensor_overlap", kShare);
   profile.gradient_overlap_slowdown = read_number(root, "gradient_overlap_slowdown", kSlowdown);
   profile.sharded_overlap_slowdown = read_number(root, "sharded_overlap_slowdown", kSlowdown);
-  if (root.has("gpu_variability"))
-    profile.gpu_variability =
-        read_number(root, "gpu_variability", {.above = 0, .up_to = 0.1, .closed_below = true});
+  profile.gpu_variability =
+      read_optional_number(root, "gpu_variability", {.above = 0, .up_to = 0.1, .closed_below = true});
   profile.software = read_software(root);
   const ErrorWatch watch(root.diagnostics());
   profile.collectives = read_collectives(root);

@@ -78,6 +78,10 @@ Sourced<double> read_number(YamlMap& in, std::string_view key, Range range) {
   return read_sourced<double>(in, key, [&](YamlMap& map) { return read_in_range(map, "value", range); });
 }
 
+std::optional<Sourced<double>> read_optional_number(YamlMap& in, std::string_view key, Range range) {
+  return in.has(key) ? std::optional(read_number(in, key, range)) : std::nullopt;
+}
+
 Sourced<Duration> read_duration(YamlMap& in, std::string_view key, Duration most) {
   return read_sourced<Duration>(in, key, [&](YamlMap& map) {
     return read_within(map, "value", Within<Duration>{.most = most}, [&] { return map.duration("value"); });

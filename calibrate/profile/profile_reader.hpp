@@ -8,6 +8,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -74,6 +75,8 @@ inline constexpr Duration kLongestPart = std::chrono::seconds(1);
 
 // `key: {value, provenance, source}`; quantities from 0 to `most`.
 [[nodiscard]] Sourced<double> read_number(YamlMap& in, std::string_view key, Range range);
+[[nodiscard]] std::optional<Sourced<double>> read_optional_number(YamlMap& in, std::string_view key,
+                                                                  Range range);
 [[nodiscard]] Sourced<Duration> read_duration(YamlMap& in, std::string_view key,
                                               Duration most = kLongestPart);
 [[nodiscard]] Sourced<Bytes> read_bytes(YamlMap& in, std::string_view key, Bytes most);
