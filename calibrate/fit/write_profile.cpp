@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "base/check.hpp"
@@ -41,11 +41,19 @@ std::string story(Provenance provenance, const std::string& source) {
   return fmt::format("provenance: {}, source: {}", name(provenance), scalar(source));
 }
 
+// A constant on a line of its own, `indent` columns deep.
 template <class T>
-std::string constant(std::string_view key, const Sourced<T>& item) {
-  return fmt::format("{}: {{value: {}, {}}}\n", key, written(item.value),
+std::string constant(std::string_view key, const Sourced<T>& item, int indent = 0) {
+  return fmt::format("{:{}}{}: {{value: {}, {}}}\n", "", indent, key, written(item.value),
                      story(item.provenance, item.source));
 }
+// "" where the profile has none.
+template <class T>
+std::string constant(std::string_view key, const std::optional<Sourced<T>>& item, int indent = 0) {
+  return item ? constant(key, *item, indent) : "";
+}
+
+constexpr int kInSection = 2;
 
 std::string device_section(const DeviceFacts& device) {
   std::string out =
@@ -94,18 +102,18 @@ std::string fp8_table(const GemmTable& table, const std::vector<std::string>& re
 }
 
 std::string gemm_section(const GemmModel& model, const ProfileRemarks& remarks, bool fp8) {
-  std::string out = "gemm:\n";
-  out += "  " + constant("scale", model.scale);
-  out += "  " + constant("efficiency_tn", model.efficiency_tn);
-  out += "  " + constant("efficiency_nn", model.efficiency_nn);
-  out += "  " + constant("efficiency_nt", model.efficiency_nt);
-  out += "  " + constant("batched_efficiency", model.batched_efficiency);
-  out += "  " + constant("misaligned_factor", model.misaligned_factor);
-  if (fp8) out += "  " + constant("fp8_factor", model.fp8_factor);
-  if (fp8 && model.fp8_prologue) out += "  " + constant("fp8_prologue", *model.fp8_prologue);
-  if (fp8 && model.blockwise_factor) out += "  " + constant("blockwise_factor", *model.blockwise_factor);
-  if (fp8 && model.mxfp8_factor) out += "  " + constant("mxfp8_factor", *model.mxfp8_factor);
-  if (fp8 && model.fp8_scale) out += "  " + constant("fp8_scale", *model.fp8_scale);
+  std::string out = "gemm:\n" + constant("scale", model.scale, kInSection) +
+                    constant("efficiency_tn", model.efficiency_tn, kInSection) +
+                    constant("efficiency_nn", model.efficiency_nn, kInSection) +
+                    constant("efficiency_nt", model.efficiency_nt, kInSection) +
+                    constant("batched_efficiency", model.batched_efficiency, kInSection) +
+                    constant("misaligned_factor", model.misaligned_factor, kInSection);
+  if (fp8)
+    out += constant("fp8_factor", model.fp8_factor, kInSection) +
+           constant("fp8_prologue", model.fp8_prologue, kInSection) +
+           constant("blockwise_factor", model.blockwise_factor, kInSection) +
+           constant("mxfp8_factor", model.mxfp8_factor, kInSection) +
+           constant("fp8_scale", model.fp8_scale, kInSection);
   out += fmt::format(
       "  tiles:\n    provenance: analytic\n    source: {}\n    columns: [m, n, rate]\n    rows:\n",
       scalar(model.tile_source));
@@ -127,26 +135,50 @@ std::string flash_curve(std::string_view key, const FlashCurve& curve) {
 
 std::string flash_pass(std::string_view key, const FlashPass& pass) {
   return fmt::format("      {}:\n", key) + flash_curve("causal", pass.causal) +
-         flash_curve("dense", pass.dense) + "        " + constant("half_blocks", pass.half_blocks);
+         flash_curve("dense", pass.dense) + constant("half_blocks", pass.half_blocks, 8);
 }
 
 std::string attention_section(const AttentionModel& attention) {
   std::string out = fmt::format("attention:\n  kernel: {}\n", scalar(attention.kernel().name));
   if (!attention.sdpa.empty()) out += fmt::format("  sdpa: {}\n", scalar(attention.sdpa));
-  out += "  " + constant("fixed", attention.fixed);
-  out += "  " + constant("half_head_size", attention.half_head_size) + "  kernels:\n";
+  out += constant("fixed", attention.fixed, kInSection) +
+         constant("half_head_size", attention.half_head_size, kInSection) + "  kernels:\n";
   for (const FlashKernel& kernel : attention.kernels) {
     out += fmt::format("    {}:\n", scalar(kernel.name)) + flash_pass("forward", kernel.forward) +
-           flash_pass("backward", kernel.backward);
-    if (kernel.half_head_size) out += "      " + constant("half_head_size", *kernel.half_head_size);
+           flash_pass("backward", kernel.backward) + constant("half_head_size", kernel.half_head_size, 6);
   }
   return out;
 }
 
 std::string experts_section(const ExpertKernels& experts) {
-  return "experts:\n  " + constant("grouped_factor", experts.grouped_factor) + "  " +
-         constant("group_gap", experts.group_gap) + "  " +
-         constant("permutation_efficiency", experts.permutation_efficiency);
+  return "experts:\n" + constant("grouped_factor", experts.grouped_factor, kInSection) +
+         constant("group_gap", experts.group_gap, kInSection) +
+         constant("permutation_efficiency", experts.permutation_efficiency, kInSection);
+}
+
+std::string host_section(const HostModel& host) {
+  return "host:\n" + constant("kernel_gap", host.kernel_gap, kInSection) +
+         constant("launch", host.launch, kInSection) + constant("slowdown", host.slowdown, kInSection) +
+         constant("per_iteration", host.per_iteration, kInSection);
+}
+
+std::string software_section(const DefaultSoftware& software) {
+  std::string out = fmt::format("software: {{replicated: {}, sharded: {}", scalar(software.replicated),
+                                scalar(software.sharded));
+  if (!software.sharded_gated.empty())
+    out += fmt::format(", sharded_gated: {}", scalar(software.sharded_gated));
+  if (!software.sharded_fp16.empty()) out += fmt::format(", sharded_fp16: {}", scalar(software.sharded_fp16));
+  if (software.cuda_graphs != CudaGraphs::kNone)
+    out += fmt::format(", cuda_graphs: {}", kCudaGraphsNames[static_cast<std::size_t>(software.cuda_graphs)]);
+  return out + "}\n";
+}
+
+std::string memory_section(const MemoryOverheads& memory) {
+  return "memory:\n" + constant("context", memory.context, kInSection) +
+         constant("communicators", memory.communicators, kInSection) +
+         constant("workspace", memory.workspace, kInSection) +
+         constant("fragmentation", memory.fragmentation, kInSection) +
+         constant("fp8_copies", memory.fp8_copies, kInSection);
 }
 
 std::string collectives_section(const std::vector<CollectiveFit>& fits) {
@@ -203,10 +235,12 @@ std::string collective_points_section(const std::vector<CollectiveFit>& fits) {
 std::string residual_section(const ResidualModel& residuals) {
   std::string out = "residuals:\n";
   for (std::size_t i = 0; i < kOpFamilyCount; ++i)
-    out += "  " + constant(kOpFamilyNames[i], residuals.families[i]);
-  out += "  " + constant("run", residuals.run) + "  " + constant("correlation", residuals.correlation);
+    out += constant(kOpFamilyNames[i], residuals.families[i], kInSection);
+  out +=
+      constant("run", residuals.run, kInSection) + constant("correlation", residuals.correlation, kInSection);
   for (std::size_t i = 0; i < kUnnamedNames.size(); ++i)
-    if (!residuals.unnamed[i].source.empty()) out += "  " + constant(kUnnamedNames[i], residuals.unnamed[i]);
+    if (!residuals.unnamed[i].source.empty())
+      out += constant(kUnnamedNames[i], residuals.unnamed[i], kInSection);
   return out;
 }
 
@@ -219,30 +253,16 @@ std::string write_profile(const HardwareProfile& profile, const ProfileRemarks& 
   out += gemm_section(profile.gemm, remarks, profile.device.peak_fp8.count() > 0);
   out += constant("memory_efficiency", profile.memory_efficiency);
   out += constant("loss_traffic", profile.loss_traffic);
-  out += attention_section(profile.attention) + experts_section(profile.experts);
-  out += "host:\n  " + constant("kernel_gap", profile.host.kernel_gap);
-  out += "  " + constant("launch", profile.host.launch);
-  if (profile.host.slowdown) out += "  " + constant("slowdown", *profile.host.slowdown);
-  out += "  " + constant("per_iteration", profile.host.per_iteration);
+  out += attention_section(profile.attention);
+  out += experts_section(profile.experts);
+  out += host_section(profile.host);
   out += constant("tensor_overlap", profile.tensor_overlap);
   out += constant("gradient_overlap_slowdown", profile.gradient_overlap_slowdown);
   out += constant("sharded_overlap_slowdown", profile.sharded_overlap_slowdown);
-  if (profile.gpu_variability) out += constant("gpu_variability", *profile.gpu_variability);
-  const DefaultSoftware& software = profile.software;
-  out += fmt::format("software: {{replicated: {}, sharded: {}", scalar(software.replicated),
-                     scalar(software.sharded));
-  if (!software.sharded_gated.empty())
-    out += fmt::format(", sharded_gated: {}", scalar(software.sharded_gated));
-  if (!software.sharded_fp16.empty()) out += fmt::format(", sharded_fp16: {}", scalar(software.sharded_fp16));
-  if (software.cuda_graphs != CudaGraphs::kNone)
-    out += fmt::format(", cuda_graphs: {}", kCudaGraphsNames[static_cast<std::size_t>(software.cuda_graphs)]);
-  out += "}\n";
+  out += constant("gpu_variability", profile.gpu_variability);
+  out += software_section(profile.software);
   out += collectives_section(profile.collectives) + collective_points_section(profile.collectives);
-  out += "memory:\n  " + constant("context", profile.memory.context);
-  out += "  " + constant("communicators", profile.memory.communicators);
-  out += "  " + constant("workspace", profile.memory.workspace);
-  out += "  " + constant("fragmentation", profile.memory.fragmentation);
-  if (profile.memory.fp8_copies) out += "  " + constant("fp8_copies", *profile.memory.fp8_copies);
+  out += memory_section(profile.memory);
   out += spread_section(profile);
   return profile.residuals ? out + residual_section(*profile.residuals) : out;
 }
