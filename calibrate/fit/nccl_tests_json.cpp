@@ -7,7 +7,7 @@
 #include "base/json_reader.hpp"
 #include "base/text.hpp"
 #include "base/yaml.hpp"
-#include "calibrate/fit/nccl_tests.hpp"
+#include "calibrate/fit/nccl_tests_reader.hpp"
 
 namespace stagecraft {
 

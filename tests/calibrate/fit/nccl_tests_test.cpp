@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/yaml.hpp"
+#include "calibrate/fit/nccl_tests_reader.hpp"
 #include "tests/file_content.hpp"
 
 namespace stagecraft {
