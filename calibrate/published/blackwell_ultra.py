@@ -6,7 +6,7 @@ for the forward pass of attention, which exponentials no longer hold up (cuDNN w
 FlashAttention-4 on B200 1,205, at 1,024 tokens: Dao-AILab/flash-attention #2605). What products hold of a short run in a long one
 depends on the power limit: it was fitted on published iterations of GB300, and a B300 is taken to gain as much over a B200.
 """
-from make_h200_profile import transferred_from
+from profile_yaml import transferred_constants
 
 GB300_SCALE = 0.98
 FORWARD = 1428 / 1205
@@ -25,11 +25,8 @@ def attention_of_ultra(kernels):
 
 def ultra(data, whose, name, memory, scale):
     """Constants of a successor: those of `data`, whose they are said to be, but for device, products and attention."""
-    kept = {key: data[key] for key in ("date", "grid", "memory", "relative_spread", "software")}
-    gemm = {key: value for key, value in data["gemm"].items() if key in ("tiles", "split_k", "correction")}
     attention_of_ultra(data["attention"]["kernels"])
-    data = {**transferred_from(whose, data), **kept}
-    data["gemm"].update(gemm)
+    data = transferred_constants(whose, data)
     data["gemm"]["scale"] = scale
     data["device"] = {"name": name, "sms": 148, "memory": memory, "memory_source": MEMORY}
     return data

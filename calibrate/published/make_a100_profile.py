@@ -14,7 +14,7 @@ import math
 import sys
 
 from profile_yaml import (HERE, between_runs, collective_table, data_sheet, fit_collective, grouped_constants, header,
-                          kernels_and_host, load, main, mean, median, overheads, point_table, sourced, table)
+                          kernels_and_host, load, main, mean, median, overheads, point_table, quantisation, sourced, table)
 
 LAYOUTS = ("TN", "NN", "NT")
 
@@ -31,37 +31,28 @@ PCIE_BYTES_US = 0.91 * 1600 * 1.024 ** 3 * 1e3  # the memory rate of the card of
 
 # --- GEMM -------------------------------------------------------------------------------------------------------------
 
-def quantisation(m, n, k, sms):
-    """Q of calibrate/profile/tile_model.hpp, not batched."""
-    cheapest = math.inf
-    for tile_m, tile_n, rate in TILES:
-        tiles = -(-m // tile_m) * -(-n // tile_n)
-        for z in range(1, SPLIT_K_MAX + 1):
-            depth = k if z == 1 else max(k / z, SPLIT_K_MIN_DEPTH)
-            waves = -(-tiles * z // sms)
-            adding_up = 0 if z == 1 else PROLOGUE_K * m * n * z / sms
-            cheapest = min(cheapest, waves * tile_m * tile_n * (depth + PROLOGUE_K) / rate + adding_up)
-    return m * n * k / sms / cheapest
+def tile_quantisation(m, n, k, sms):
+    return quantisation(TILES, PROLOGUE_K, sms, (m, n, k, 1), (SPLIT_K_MAX, SPLIT_K_MIN_DEPTH))
 
 
 def read_gemm_rows(data):
     """(m, n, k, layout, efficiency); the source's columns are m, k, n."""
-    table = data["ops"]["matmul"]
-    assert table["columns"] == ["m", "k", "n", "layout", "accumulate", "out_dtype", "efficiency"], table["columns"]
-    return sorted((m, n, k, layout, e) for m, k, n, layout, _, _, e in table["rows"])
+    part = data["ops"]["matmul"]
+    assert part["columns"] == ["m", "k", "n", "layout", "accumulate", "out_dtype", "efficiency"], part["columns"]
+    return sorted((m, n, k, layout, e) for m, k, n, layout, _, _, e in part["rows"])
 
 
 def fit_layouts(rows, sms):
     """Per layout the efficiency with the least mean |predicted/published time - 1|; that optimum lies on a row."""
     fitted = {}
     for layout in LAYOUTS:
-        wanted = [e / quantisation(m, n, k, sms) for m, n, k, tag, e in rows if tag == layout]
+        wanted = [e / tile_quantisation(m, n, k, sms) for m, n, k, tag, e in rows if tag == layout]
         fitted[layout] = min(sorted(wanted), key=lambda c: sum(abs(w / c - 1) for w in wanted))
     return {layout: round(value, 4) for layout, value in fitted.items()}
 
 
 def log_ratios(rows, efficiency, sms):
-    return [math.log(e / (efficiency[layout] * quantisation(m, n, k, sms))) for m, n, k, layout, e in rows]
+    return [math.log(e / (efficiency[layout] * tile_quantisation(m, n, k, sms))) for m, n, k, layout, e in rows]
 
 
 def corrected_from_others(rows, ratios, radius, prior):
@@ -104,7 +95,8 @@ def add_grouped(data, published, efficiency, sms):
 
 # --- collectives ------------------------------------------------------------------------------------------------------
 
-def curve(data, name):
+def nccl_curve(data, name):
+    """(ranks, nodes, [(bytes, us)]) of a published run of nccl-tests."""
     found, = [c for c in data["curves"] if c["id"] == name]
     return found["ranks"], found["nodes"], list(zip(found["bytes"], found["time_us"]))
 
@@ -117,7 +109,7 @@ def read_curves(vtrain, nccl):
         curves.append(("vtrain" if ranks < 8 else None, f"vTrain {ranks} ranks", ranks, 1, points))
     for group, name in (("nvswitch", "a100x8_nvswitch_mpi"), (None, "a100x8_nvswitch_g8"),
                         ("hdr", "a100x32_hdr_coreweave_2022")):
-        ranks, nodes, points = curve(nccl, name)
+        ranks, nodes, points = nccl_curve(nccl, name)
         curves.append((group, name, ranks, nodes, points))
     return curves
 

@@ -11,8 +11,8 @@ b200_constants.yaml the rest.
 import sys
 
 from make_h100_profile import gemm_section
-from profile_yaml import (BENCHMARK_BLOCKS, BLOCK_QUERIES, HERE, collective_table, data_sheet, grouped_constants, header,
-                          kernels_and_host, load, main, mean, microseconds, overheads, table)
+from profile_yaml import (BENCHMARK_BLOCKS, BLOCK_QUERIES, HERE, call_us, collective_table, data_sheet, grouped_constants, header,
+                          kernels_and_host, load, main, mean, overheads, table)
 
 GIGABYTE = 1.024 ** 3  # SimuMax multiplies its GB/s by 1024^3
 RANKS = (2, 4, 8)
@@ -56,11 +56,10 @@ def fit_pass(rows, sms, spec):
 
 def attention_pass(published, op, name, data):
     spec = data["attention"]
-    fixed_us = microseconds(spec["fixed"]) + microseconds(data["host"]["kernel_gap"])
     lengths = spec["half_lengths"][name]
     (rate, half_blocks), error = fit_pass(
         heads_rows(published, op), data["device"]["sms"],
-        {"work": 1 if name == "forward" else 2.5, "fixed_us": fixed_us, "half_length": lengths["causal"]})
+        {"work": 1 if name == "forward" else 2.5, "fixed_us": call_us(data), "half_length": lengths["causal"]})
     story = (f"SimuMax @4dcaae51, {op} at 4096 with 4 to 128 heads of 128: mean error {100 * error:.0f} %; half length of the "
              "H100's cuDNN")
     rates = f"{story}; {spec['sustained']['source']}"
@@ -86,7 +85,7 @@ def fa2_rows(direction):
 
 def fa2_pass(name, data):
     spec, sms = data["attention"]["fa2"], data["device"]["sms"]
-    fixed_us = microseconds(data["attention"]["fixed"]) + microseconds(data["host"]["kernel_gap"])
+    fixed_us = call_us(data)
     rows, half_blocks = fa2_rows({"forward": "fwd", "backward": "bwd"}[name]), spec["half_blocks"][name]
 
     def loss(constants):

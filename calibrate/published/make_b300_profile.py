@@ -11,7 +11,7 @@ from blackwell_ultra import GB300_SCALE, ultra
 from make_b200_profile import add_kernels, collectives
 from make_gb200_profile import OF_ITS_OWN as OF_GB200
 from make_h100_profile import gemm_section
-from profile_yaml import HERE, collective_table, data_sheet, header, kernels_and_host, load, main, overheads, table
+from profile_yaml import HERE, as_analytic, collective_table, data_sheet, header, kernels_and_host, load, main, overheads, table
 
 NAME = "b300-sxm-288gb"
 TRANSFERRED = "transferred from the B200 (same chip, the same share of its peak; not measured here): "
@@ -27,8 +27,7 @@ def make_lines():
     gemm_lines = gemm_section(data, table("xla_gemm_b200"), data_sheet("B200-SXM")["bf16_tflops"], "sm_100 (B200, as shares of its peak)")
     source = TRANSFERRED + "SimuMax @4dcaae51, b200_bf16_ceperm: its fits of one node of 8; no curve of another is published"
     return (header("make_b300_profile.py", NAME, data, {"tf32_tflops": None, **data_sheet("B300-SXM")}) +
-            [line.replace("provenance: published", "provenance: analytic") for line in gemm_lines] +
-            kernels_and_host(data, TRANSFERRED) +
+            as_analytic(gemm_lines) + kernels_and_host(data, TRANSFERRED) +
             ["collectives:", *collective_table(source, collectives(published), "analytic")] + overheads(data))
 
 

@@ -14,9 +14,8 @@ import sys
 
 from make_b200_profile import add_kernels, collectives
 from make_h100_profile import gemm_section
-from make_h200_profile import transferred_from
-from profile_yaml import (HERE, azure_points, collective_table, data_sheet, fit_noisy_collective, header, kernels_and_host, load, main,
-                          overheads, point_table, table)
+from profile_yaml import (HERE, as_analytic, azure_points, collective_table, data_sheet, fit_noisy_collective, header,
+                          kernels_and_host, load, main, overheads, point_table, table, transferred_constants)
 
 NAME = "gb200-186gb"
 TRANSFERRED = "transferred from the B200 (same chip, the same share of its peak; not measured here): "
@@ -54,10 +53,7 @@ def constants():
     data = load(HERE / "b200_constants.yaml")
     add_kernels(data, table("simumax_efficiency_b200"))
     faster(data["attention"]["kernels"], data_sheet("GB200 (per GPU)")["bf16_tflops"] / data_sheet("B200-SXM")["bf16_tflops"])
-    fixed = {key: data[key] for key in ("date", "grid", "memory", "relative_spread")}
-    gemm = {key: value for key, value in data["gemm"].items() if key in ("tiles", "split_k", "correction")}
-    data = {**transferred_from(TRANSFERRED, data), **fixed}
-    data["gemm"].update(gemm)
+    data = transferred_constants(TRANSFERRED, data)
     data["gemm"].update(OF_ITS_OWN)
     data["host"]["slowdown"] = HOST
     data["software"] = {**data["software"], "cuda_graphs": "layers"}  # so its published iterations ran
@@ -71,8 +67,7 @@ def make_lines():
     data = constants()
     # Shares of the B200's peak: the same of this one.
     gemm_lines = gemm_section(data, table("xla_gemm_b200"), data_sheet("B200-SXM")["bf16_tflops"], "sm_100 (B200, as shares of its peak)")
-    return (header("make_gb200_profile.py", NAME, data, data_sheet("GB200 (per GPU)")) +
-            [line.replace("provenance: published", "provenance: analytic") for line in gemm_lines] +
+    return (header("make_gb200_profile.py", NAME, data, data_sheet("GB200 (per GPU)")) + as_analytic(gemm_lines) +
             kernels_and_host(data, TRANSFERRED) + collective_lines(table("simumax_efficiency_b200")) + overheads(data))
 
 

@@ -10,7 +10,7 @@ import sys
 from blackwell_ultra import GB300_SCALE, ultra
 from make_gb200_profile import collective_lines, constants
 from make_h100_profile import gemm_section
-from profile_yaml import data_sheet, header, kernels_and_host, main, overheads, table
+from profile_yaml import as_analytic, data_sheet, header, kernels_and_host, main, overheads, table
 
 NAME = "gb300-288gb"
 TRANSFERRED = "transferred from the GB200 (same chip, the same share of its peak; not measured here): "
@@ -23,8 +23,7 @@ def make_lines():
     data = ultra(data, TRANSFERRED, "NVIDIA GB300", "276.6 GiB", scale)
     gemm_lines = gemm_section(data, table("xla_gemm_b200"), data_sheet("B200-SXM")["bf16_tflops"], "sm_100 (B200, as shares of its peak)")
     return (header("make_gb300_profile.py", NAME, data, data_sheet("GB300 (per GPU)")) +
-            [line.replace("provenance: published", "provenance: analytic") for line in gemm_lines] +
-            kernels_and_host(data, TRANSFERRED) + collective_lines(table("simumax_efficiency_b200")) + overheads(data))
+            as_analytic(gemm_lines) + kernels_and_host(data, TRANSFERRED) + collective_lines(table("simumax_efficiency_b200")) + overheads(data))
 
 
 if __name__ == "__main__":

@@ -102,22 +102,21 @@ def all_reduces_apart(rows):
     return [row for row in rows if row[0] == "all-reduce"], [row for row in rows if row[0] != "all-reduce"]
 
 
-def collective_lines(whose=""):
-    """Of one node and of several; `whose` says of whom they are where it is another device."""
-    fitted, points = ("analytic", "analytic") if whose else ("interpolated", "published")
+def collective_lines():
+    """Of one node and of several."""
     rings, others = all_reduces_apart(xla_collectives())
     ring_curves, other_curves = all_reduces_apart(xla_curves())
     nvls = ("all-reduce", 8, 1, fit_noisy_collective("all-reduce", 8, nvls_points())[:3])
     return ["collectives:",
-            *collective_table(whose + AZURE + ", fitted", [nvls], fitted, "nvls"),
-            *collective_table(whose + XLA_COLLECTIVES, rings, fitted, "ring"),
-            *collective_table(whose + XLA_COLLECTIVES, others, fitted),
-            *collective_table(whose + PAIRS, pair_messages(), "analytic"),
-            *collective_table(whose + NVLS_TREE, nvls_tree(), fitted, "nvls-tree"),
+            *collective_table(AZURE + ", fitted", [nvls], algorithm="nvls"),
+            *collective_table(XLA_COLLECTIVES, rings, algorithm="ring"),
+            *collective_table(XLA_COLLECTIVES, others),
+            *collective_table(PAIRS, pair_messages(), "analytic"),
+            *collective_table(NVLS_TREE, nvls_tree(), algorithm="nvls-tree"),
             "collective_points:",
-            *point_table(whose + AZURE, [("all-reduce", 8, nvls_points())], points, "nvls"),
-            *point_table(whose + XLA_POINTS, ring_curves, points, "ring"),
-            *point_table(whose + XLA_POINTS, other_curves, points)]
+            *point_table(AZURE, [("all-reduce", 8, nvls_points())], algorithm="nvls"),
+            *point_table(XLA_POINTS, ring_curves, algorithm="ring"),
+            *point_table(XLA_POINTS, other_curves)]
 
 
 def make_lines():

@@ -16,8 +16,8 @@ import sys
 
 from make_h100_profile import (NVLS_TREE, PAIRS, XLA_COLLECTIVES, XLA_POINTS, all_reduces_apart, gemm_section, nvls_tree,
                                pair_messages, xla_collectives, xla_curves)
-from profile_yaml import (HERE, azure_points, between_runs, collective_table, data_sheet, fit_noisy_collective, header, kernels_and_host, load, main,
-                          overheads, point_table, table)
+from profile_yaml import (HERE, as_analytic, azure_points, between_runs, collective_table, data_sheet, fit_noisy_collective,
+                          header, kernels_and_host, load, main, overheads, point_table, table, transferred_constants)
 
 NAME = "h200-transferred"
 TRANSFERRED = "transferred from the H100 (same chip, peaks and power limit; not measured here): "
@@ -27,16 +27,6 @@ H200_CURVE = "all-reduce of 8 x H200 through PyTorch (stas00/ml-engineering netw
 H200_NVLS = ("all-reduce of 8 x H200 by NVLS, at the least largest relative error against two published runs: nccl-tests, one process for all "
              "(Azure/AI-benchmarking-guide @7f20e5fa, Azure_Results/ND_H200_v5_results.md), and PyTorch (stas00/ml-engineering "
              "network/benchmarks, a plot read in pixels)")
-
-
-def transferred_from(whose, node):
-    """Constants of another device: no longer measured, published or interpolated, and the source begins with whose they are."""
-    if isinstance(node, dict) and {"provenance", "source"} <= set(node):
-        word = node["provenance"]
-        return {**node, "provenance": word if word == "assumed" else "analytic", "source": whose + node["source"]}
-    if isinstance(node, dict):
-        return {key: transferred_from(whose, value) for key, value in node.items()}
-    return node
 
 
 def faster_memory(grid, t0_us, before, after):
@@ -100,11 +90,8 @@ def collective_lines():
 def make_lines():
     data = load(HERE / "h100_constants.yaml")
     before, sheet = data_sheet("H100-SXM5-80GB"), data_sheet("H200-SXM")
-    fixed = {key: data[key] for key in ("date", "grid", "memory", "relative_spread")}
-    gemm = {key: value for key, value in data["gemm"].items() if key in ("tiles", "split_k", "correction")}
     memory = memory_efficiency(data["memory_efficiency"], before, sheet)
-    data = {**transferred_from(TRANSFERRED, data), **fixed, "memory_efficiency": memory}
-    data["gemm"].update(gemm)
+    data = {**transferred_constants(TRANSFERRED, data), "memory_efficiency": memory}
     data["software"] = NEWER_SOFTWARE
     data["device"] = {"name": "NVIDIA H200", "memory": "139.8 GiB",
                       "memory_source": "memory that a program sees on 141 GB cards, 139.8 GiB, recalled"}
@@ -112,7 +99,7 @@ def make_lines():
                          1e3 * before["hbm_tb_s"] * copy_ratio())
     gemm_lines = gemm_section(data, grid, sheet["bf16_tflops"], f"sm_90 (H100, bytes of each row {copy_ratio():.3f} times as fast)")
     return (header("make_h200_profile.py", NAME, data, sheet) +
-            [line.replace("provenance: published", "provenance: analytic") for line in gemm_lines] + kernels_and_host(data, TRANSFERRED) +
+            as_analytic(gemm_lines) + kernels_and_host(data, TRANSFERRED) +
             collective_lines() + overheads(data))
 
 

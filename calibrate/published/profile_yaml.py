@@ -234,12 +234,16 @@ def microseconds(constant):
     return float(value)
 
 
+def call_us(data):
+    """What a call of a flash kernel takes beside the work of its curve."""
+    return microseconds(data["attention"]["fixed"]) + microseconds(data["host"]["kernel_gap"])
+
+
 def attention_section(data, whose):
     """Section `attention` of a file of constants: curves given, or named to be fitted beside `fixed` and the kernel gap.
 
     `whose` goes before the source of a fitted curve: "" where it was measured on this device."""
-    spec = data["attention"]
-    fixed_us = microseconds(spec["fixed"]) + microseconds(data["host"]["kernel_gap"])
+    spec, fixed_us = data["attention"], call_us(data)
     lines = ["attention:", f"  kernel: {spec['kernel']}", *([f"  sdpa: {spec['sdpa']}"] if "sdpa" in spec else []),
              *(sourced(key, spec[key], "  ") for key in ("fixed", "half_head_size")), "  kernels:"]
     for name, kernel in spec["kernels"].items():
@@ -250,12 +254,23 @@ def attention_section(data, whose):
     return lines
 
 
-# --- grouped GEMM -----------------------------------------------------------------------------------------------------
+# --- GEMM -------------------------------------------------------------------------------------------------------------
 
-def quantisation(tiles, prologue, sms, size):
-    """Q of calibrate/profile/tile_model.hpp for (m, n, k, batch), without split-k."""
+def tile_cost(tile, slices, prologue, sms, size, least_depth):
+    """Multiply-adds that the busiest SM is charged for, the sum cut into `slices`."""
+    (tile_m, tile_n, rate), (m, n, k, batch) = tile, size
+    waves = -(-(-(-m // tile_m) * -(-n // tile_n) * batch * slices) // sms)
+    depth = k if slices == 1 else max(k / slices, least_depth)
+    adding_up = 0 if slices == 1 else prologue * m * n * slices / sms
+    return waves * tile_m * tile_n * (depth + prologue) / rate + adding_up
+
+
+def quantisation(tiles, prologue, sms, size, split_k=(1, 0)):
+    """Q of calibrate/profile/tile_model.hpp for (m, n, k, batch); `split_k`: the most slices, and the least depth of one."""
+    most_slices, least_depth = split_k
+    cheapest = min(tile_cost(tile, slices, prologue, sms, size, least_depth)
+                   for tile in tiles for slices in range(1, most_slices + 1))
     m, n, k, batch = size
-    cheapest = min(-(-(-(-m // tm) * -(-n // tn) * batch) // sms) * tm * tn * (k + prologue) / rate for tm, tn, rate in tiles)
     return m * n * k * batch / sms / cheapest
 
 
@@ -389,6 +404,31 @@ def kernels_and_host(data, whose=""):
             *(sourced(key, data[key]) for key in ("tensor_overlap", "gradient_overlap_slowdown",
                                                      "sharded_overlap_slowdown", "gpu_variability")),
             "software: {" + ", ".join(f"{key}: {value}" for key, value in data["software"].items()) + "}"]
+
+
+def transferred_from(whose, node):
+    """Constants of another device: no longer measured, published or interpolated, and the source begins with whose they are."""
+    if isinstance(node, dict) and {"provenance", "source"} <= set(node):
+        word = node["provenance"]
+        return {**node, "provenance": word if word == "assumed" else "analytic", "source": whose + node["source"]}
+    if isinstance(node, dict):
+        return {key: transferred_from(whose, value) for key, value in node.items()}
+    return node
+
+
+def transferred_constants(whose, data):
+    """Constants carried over from another device. The date, what a process holds, the spreads and the rules of the tile model
+    stay as they are."""
+    kept = {key: data[key] for key in ("date", "grid", "memory", "relative_spread")}
+    fitted_rules = {key: data["gemm"][key] for key in ("tiles", "split_k", "correction")}
+    moved = {**transferred_from(whose, data), **kept}
+    moved["gemm"].update(fitted_rules)
+    return moved
+
+
+def as_analytic(lines):
+    """The lines of a table that is published of another device."""
+    return [line.replace("provenance: published", "provenance: analytic") for line in lines]
 
 
 def overheads(data):
