@@ -163,5 +163,13 @@ TEST(FitErrors, QuantilesLieBetweenRows) {
   EXPECT_THAT(errors.summary(), testing::HasSubstr("worst +50.0 % (c), 3 rows"));
 }
 
+// Shares of the measured time are -90 and +150 %.
+TEST(FitErrors, ATimeTenTimesTooLongIsWorseThanAPredictionTwiceAndAHalfTooLong) {
+  FitErrors errors;
+  errors.add("neighbour", 2.5, 1);
+  errors.add("slip", 1, 10);
+  EXPECT_EQ(errors.worst(1).front().row, "slip");
+}
+
 }  // namespace
 }  // namespace stagecraft
