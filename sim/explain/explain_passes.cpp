@@ -69,13 +69,12 @@ Explanation sum_with_rest(std::string name, std::vector<Explanation> inputs, Dur
   return formula(std::move(name), Operation::kSum, std::move(inputs));
 }
 
-// Common properties of passes of one rank; a label stands for fewer of them.
-struct Kind {
+// What passes of a rank have in common, and the pieces into which the traffic of buckets cuts them.
+struct PassName {
   std::int32_t stage = 0;
   std::string name;
   std::optional<Pass> pass;  // what the name says
-  Duration nominal{};        // time of the category in each pass
-  friend auto operator<=>(const Kind&, const Kind&) = default;
+  friend auto operator<=>(const PassName&, const PassName&) = default;
 };
 
 class PassExplainer {
@@ -84,28 +83,33 @@ class PassExplainer {
                 StagePieces& pieces)
       : scenario_(scenario), simulation_(simulation), category_(category), pieces_(pieces) {}
 
-  // One pass of the schedule, with the duration of its label.
-  [[nodiscard]] Explanation one(const Kind& pass, std::size_t rank) const {
-    const std::string name = fmt::format("one {} of stage {}", pass.name, pass.stage);
-    const Origin priced{
-        .kind = OriginKind::kPrice,
-        .text = "the pass as it is priced, or a piece of it between the traffic of two buckets"};
+  // One pass of the schedule by what is priced; nullopt where that does not say how long it lasts.
+  [[nodiscard]] std::optional<Explanation> whole(const PassName& pass, std::size_t rank) const {
     const StagePlaces places = simulation_.prepared.plan.places();
     for (int copy = 0; copy < places.copies(); ++copy) {
       if (static_cast<std::size_t>(places.rank_of(pass.stage, copy)) !=
           rank % static_cast<std::size_t>(places.ranks))
         continue;
-      const HeldStage held{.stage = pass.stage, .copy = copy};
-      std::vector<Explanation> inputs = parts(pass.pass, held);
-      if (!inputs.empty() && time_of(inputs) == pass.nominal)
-        return formula(name, Operation::kSum, std::move(inputs));
+      std::vector<Explanation> inputs = parts(pass.pass, {.stage = pass.stage, .copy = copy});
+      if (!inputs.empty()) return formula(name_of_one(pass), Operation::kSum, std::move(inputs));
     }
+    return std::nullopt;
+  }
+
+  // One task of that name, which has `nominal` of the category.
+  [[nodiscard]] Explanation task(const PassName& pass, Duration nominal) const {
     if (std::holds_alternative<StagesSpec>(scenario_.model))
-      return leaf(name, pass.nominal, key_origin(scenario_, "model"));
-    return leaf(name, pass.nominal, priced);
+      return leaf(name_of_one(pass), nominal, key_origin(scenario_, "model"));
+    return leaf(name_of_one(pass), nominal,
+                {.kind = OriginKind::kPrice,
+                 .text = "the pass as it is priced, or a piece of it between the traffic of two buckets"});
   }
 
  private:
+  [[nodiscard]] static std::string name_of_one(const PassName& pass) {
+    return fmt::format("one {} of stage {}", pass.name, pass.stage);
+  }
+
   // The priced passes that the pass is made of; a backward repeats the forward unless the order has a pass
   // for that.
   [[nodiscard]] std::vector<Explanation> parts(std::optional<Pass> pass, HeldStage held) const {
@@ -186,9 +190,12 @@ struct Alike {
   Duration longer{};  // extra time of all together over nominal
 };
 
-std::map<Kind, Alike> passes_by_kind(const Simulation& simulation, RankPart part) {
+// Tasks of one name by the time of the category that each has in its label.
+using Tasks = std::map<Duration, Alike>;
+
+std::map<PassName, Tasks> passes_by_name(const Simulation& simulation, RankPart part) {
   const Program& program = simulation.program;
-  std::map<Kind, Alike> passes;
+  std::map<PassName, Tasks> passes;
   for (std::uint32_t r = 0; r < program.resources.size(); ++r) {
     const Resource& resource = program.resources[ResourceId(r)];
     if (resource.kind != ResourceKind::kStream || static_cast<std::size_t>(resource.rank) != part.rank)
@@ -200,8 +207,7 @@ std::map<Kind, Alike> passes_by_kind(const Simulation& simulation, RankPart part
       const Duration nominal = part_of(label.parts, part.category);
       const Duration actual = part_of(parts_of(program, simulation.timeline, task), part.category);
       if (nominal == Duration::zero() && actual == Duration::zero()) continue;
-      Alike& alike =
-          passes[{.stage = label.stage, .name = label.name, .pass = pass_of(label), .nominal = nominal}];
+      Alike& alike = passes[{.stage = label.stage, .name = label.name, .pass = pass_of(label)}][nominal];
       ++alike.count;
       alike.longer += actual - nominal;
     }
@@ -209,31 +215,58 @@ std::map<Kind, Alike> passes_by_kind(const Simulation& simulation, RankPart part
   return passes;
 }
 
-Duration longer_of(const std::map<Kind, Alike>& passes) {
+Duration longer_of(const std::map<PassName, Tasks>& passes) {
   Duration longer{};
-  for (const auto& [kind, alike] : passes) longer += alike.longer;
+  for (const auto& [pass, tasks] : passes)
+    for (const auto& [nominal, alike] : tasks) longer += alike.longer;
   return longer;
+}
+
+Explanation product_of(const PassName& pass, std::int64_t count, std::string where, Explanation one) {
+  Explanation passes =
+      leaf("passes", Amount::count(count), {.kind = OriginKind::kSimulation, .text = std::move(where)});
+  return formula(fmt::format("{} passes of stage {}", pass.name, pass.stage), Operation::kProduct,
+                 {std::move(passes), std::move(one)});
+}
+
+// Whole passes times one of them, where the pieces of those that are cut add up to some; else task by task.
+void add_passes(std::vector<Explanation>& inputs, const PassExplainer& explainer, const PassName& pass,
+                const Tasks& tasks, std::size_t rank) {
+  std::string where = fmt::format("{} of stage {} on rank {}", pass.name, pass.stage, rank);
+  Duration all{};
+  std::int64_t count = 0;
+  for (const auto& [nominal, alike] : tasks) {
+    all += nominal * alike.count;
+    count += alike.count;
+  }
+  std::optional<Explanation> whole = explainer.whole(pass, rank);
+  if (!whole || all % whole->value.time() != Duration::zero()) {
+    for (const auto& [nominal, alike] : tasks)
+      inputs.push_back(product_of(pass, alike.count, where, explainer.task(pass, nominal)));
+    return;
+  }
+  const std::int64_t passes = all / whole->value.time();
+  const auto uncut = tasks.find(whole->value.time());
+  const std::int64_t whole_ones = uncut != tasks.end() ? uncut->second.count : 0;
+  if (passes > whole_ones)
+    where += fmt::format(", {} of them in {} pieces between the traffic of buckets", passes - whole_ones,
+                         count - whole_ones);
+  inputs.push_back(product_of(pass, passes, std::move(where), *std::move(whole)));
 }
 
 }  // namespace
 
 Duration longer_than_priced(const Simulation& simulation, RankPart part) {
-  return longer_of(passes_by_kind(simulation, part));
+  return longer_of(passes_by_name(simulation, part));
 }
 
 std::optional<Explanation> explain_passes(const Scenario& scenario, const Simulation& simulation,
                                           RankPart part, StagePieces& pieces) {
   const auto [rank, category] = part;
   const PassExplainer explainer(scenario, simulation, category, pieces);
-  const std::map<Kind, Alike> passes = passes_by_kind(simulation, part);
+  const std::map<PassName, Tasks> passes = passes_by_name(simulation, part);
   std::vector<Explanation> inputs;
-  for (const auto& [kind, alike] : passes) {
-    Explanation count = leaf("passes", Amount::count(alike.count),
-                             {.kind = OriginKind::kSimulation,
-                              .text = fmt::format("{} of stage {} on rank {}", kind.name, kind.stage, rank)});
-    inputs.push_back(formula(fmt::format("{} passes of stage {}", kind.name, kind.stage), Operation::kProduct,
-                             {std::move(count), explainer.one(kind, rank)}));
-  }
+  for (const auto& [pass, tasks] : passes) add_passes(inputs, explainer, pass, tasks, rank);
   if (const Duration longer = longer_of(passes); longer != Duration::zero())
     inputs.push_back(leaf("longer than priced", longer,
                           {.kind = OriginKind::kSimulation,
