@@ -147,15 +147,7 @@ SourceLocation nearest_place(const Scenario& scenario, std::string path) {
 
 GoodputSetup setup_of(GoodputJob& job, const FailureSpec& spec, bool describe) {
   Diagnostics diagnostics;
-  std::optional<GoodputSetup> setup = set_up({.scenario = job.scenario,
-                                              .spec = spec,
-                                              .shapes = job.shapes,
-                                              .pipelines = job.pipelines,
-                                              .costs = job.costs,
-                                              .simulation = job.simulation,
-                                              .planner = job.planner,
-                                              .describe = describe},
-                                             diagnostics);
+  std::optional<GoodputSetup> setup = set_up({.job = job, .spec = spec, .describe = describe}, diagnostics);
   throw_located(job.scenario, diagnostics);
   SC_CHECK(setup.has_value(), "a policy that is refused is refused with a reason");
   return *std::move(setup);

@@ -9,43 +9,19 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 #include <optional>
 
 #include "base/diagnostic.hpp"
 #include "sim/goodput/failure_spec.hpp"
 #include "sim/goodput/run_repeats.hpp"
 #include "sim/resilience/checkpoint_times.hpp"
-#include "sim/resilience/degraded_shapes.hpp"
-#include "sim/resilience/job_costs.hpp"
-#include "sim/resilience/pipeline_times.hpp"
+#include "sim/resilience/goodput_job.hpp"
 #include "sim/resilience/policy_setup.hpp"
 #include "sim/scenario/scenario.hpp"
-#include "sim/simulate.hpp"
 
 namespace stagecraft {
 
-// All properties of the job that do not depend on failures and the policy.
-struct GoodputJob {
-  const Scenario& scenario;
-  Simulation simulation;
-  DegradedShapes shapes;
-  PipelineTimes pipelines;
-  JobCosts costs;
-  std::unique_ptr<SharedPlanner> planner = {};  // once it was needed; refers to the pipelines
-
-  explicit GoodputJob(const Scenario& job)
-      : scenario(job),
-        simulation(simulate_in_full(job)),
-        shapes(job, simulation),
-        pipelines(job),
-        costs(job_costs(job, simulation)) {}
-
-  [[nodiscard]] const ParallelPlan& plan() const { return simulation.prepared.plan; }
-  [[nodiscard]] Duration iteration() const { return simulation.report.iteration_time; }
-};
-
-// What its repeats gave. The policies refer to the job.
+// What the repeats of a job gave. The policies refer to the job.
 struct GoodputRun {
   GoodputSetup setup;
   std::optional<Checkpointing> checkpointing;

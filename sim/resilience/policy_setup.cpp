@@ -25,14 +25,14 @@ namespace {
 
 std::int64_t samples_of_table(const SetupRequest& request) {
   const std::int64_t given = request.spec.policy.samples_per_step;
-  return given > 0 ? given : request.scenario.training.global_batch_size;
+  return given > 0 ? given : request.job.scenario.training.global_batch_size;
 }
 
 // Nodes of a pipeline of workers, which are nodes with one stage each, of as many replicas as they have room
 // for.
-int pipeline_nodes(const SetupRequest& request) {
-  const JobCosts& costs = request.costs;
-  return request.simulation.prepared.plan.pipeline * ceil_div(costs.stage_gpus, costs.gpus_per_node);
+int pipeline_nodes(const GoodputJob& job) {
+  const JobCosts& costs = job.costs;
+  return job.plan().pipeline * ceil_div(costs.stage_gpus, costs.gpus_per_node);
 }
 
 // Numbers of nodes that a policy goes on with: from `least` to those of the job, `step` apart.
@@ -44,9 +44,9 @@ struct NodeNumbers {
 bool trains_on_all(const SetupRequest& request, NodeNumbers numbers, Diagnostics& diagnostics) {
   const PolicySpec& policy = request.spec.policy;
   int nodes = numbers.least;
-  while (nodes <= request.shapes.nodes() && throughput_of(policy.throughput, nodes) > 0)
+  while (nodes <= request.job.shapes.nodes() && throughput_of(policy.throughput, nodes) > 0)
     nodes += numbers.step;
-  if (nodes > request.shapes.nodes()) return true;
+  if (nodes > request.job.shapes.nodes()) return true;
   diagnostics.error(
       {.code = "policy-constraint",
        .path = "failures.policy.throughput",
@@ -61,7 +61,7 @@ bool trains_on_all(const SetupRequest& request, NodeNumbers numbers, Diagnostics
 bool has_row_that_trains(const SetupRequest& request, Diagnostics& diagnostics) {
   const PolicySpec& policy = request.spec.policy;
   const bool recycles = policy.kind == PolicyKind::kRecycle;
-  const int least = recycles ? pipeline_nodes(request) : request.shapes.nodes();
+  const int least = recycles ? pipeline_nodes(request.job) : request.job.shapes.nodes();
   if (throughput_of(policy.throughput, least) > 0)
     return !recycles || trains_on_all(request, {.least = least}, diagnostics);
   diagnostics.error(
@@ -74,14 +74,14 @@ bool has_row_that_trains(const SetupRequest& request, Diagnostics& diagnostics) 
 }
 
 // The setting that keeps states from being on several nodes.
-std::string spread_of(const SetupRequest& request) {
-  const ParallelPlan& plan = request.simulation.prepared.plan;
-  const int zero = request.scenario.parallelism.zero_stage;
+std::string spread_of(const GoodputJob& job) {
+  const ParallelPlan& plan = job.plan();
+  const int zero = job.scenario.parallelism.zero_stage;
   if (zero > 0) return fmt::format("zero_stage {} shards each state over {} ranks", zero, plan.shard_group);
   const int holders = plan.expert * plan.expert_tensor;
   if (holders > plan.tensor * plan.context)
     return fmt::format("experts lie on {} ranks of several replicas", holders);
-  return fmt::format("{} replicas on {} nodes", plan.data, request.shapes.nodes());
+  return fmt::format("{} replicas on {} nodes", plan.data, job.shapes.nodes());
 }
 
 // Caps the rate of every shape at the rate of all nodes.
@@ -97,7 +97,7 @@ ShapeOf at_most(const ShapedStep& ideal, ShapeOf shape) {
 class Setup {
  public:
   Setup(const SetupRequest& request, Diagnostics& diagnostics)
-      : request_(request), spec_(request.spec.policy), diagnostics_(diagnostics) {}
+      : request_(request), job_(request.job), policy_(request.spec.policy), diagnostics_(diagnostics) {}
 
   std::optional<GoodputSetup> run();
 
@@ -111,23 +111,24 @@ class Setup {
   std::optional<GoodputSetup> varuna();
 
   [[nodiscard]] ShapedStep full() const { return full_step(request_); }
-  [[nodiscard]] const ParallelPlan& plan() const { return request_.simulation.prepared.plan; }
+  [[nodiscard]] const ParallelPlan& plan() const { return job_.plan(); }
   [[nodiscard]] ShapeOf replicas(BatchRule batch) const;
   [[nodiscard]] BatchRule batch_rule() const {
-    return spec_.keep_batch ? BatchRule::kKept : BatchRule::kShrunk;
+    return policy_.keep_batch ? BatchRule::kKept : BatchRule::kShrunk;
   }
-  [[nodiscard]] int fewest_replicas(const ElasticSpec& job) const;
+  [[nodiscard]] int fewest_replicas(const ElasticSpec& spec) const;
   [[nodiscard]] double failures_per_s() const { return failures_per_second(request_.spec, nodes()); }
-  [[nodiscard]] int nodes() const { return request_.shapes.nodes(); }
-  [[nodiscard]] int gpus_per_node() const { return request_.costs.gpus_per_node; }
+  [[nodiscard]] int nodes() const { return job_.shapes.nodes(); }
+  [[nodiscard]] int gpus_per_node() const { return job_.costs.gpus_per_node; }
   [[nodiscard]] int spares() const;
   [[nodiscard]] SlowLadder ladder();
-  bool has_peers(HotSparesSpec& job);
+  bool has_peers(HotSparesSpec& spec);
   [[nodiscard]] Duration checkpoint_on_demand();
   void error(const char* path, std::string message, std::string hint) const;
 
   const SetupRequest& request_;
-  const PolicySpec& spec_;
+  GoodputJob& job_;
+  const PolicySpec& policy_;
   Diagnostics& diagnostics_;
 };
 
@@ -137,13 +138,13 @@ void Setup::error(const char* path, std::string message, std::string hint) const
 }
 
 ShapeOf Setup::replicas(BatchRule batch) const {
-  if (!spec_.throughput.empty()) return shapes_of(spec_.throughput, full().samples);
-  return at_most(full(), [&shapes = request_.shapes, batch](int n) { return shapes.replicas(n, batch); });
+  if (!policy_.throughput.empty()) return shapes_of(policy_.throughput, full().samples);
+  return at_most(full(), [&shapes = job_.shapes, batch](int n) { return shapes.replicas(n, batch); });
 }
 
 Duration Setup::checkpoint_on_demand() {
   const auto times = checkpointing_of(request_.spec.checkpoint,
-                                      {.costs = request_.costs,
+                                      {.costs = job_.costs,
                                        .nodes = nodes(),
                                        .gpus = plan().gpus(),
                                        .iteration = full().duration,
@@ -153,26 +154,26 @@ Duration Setup::checkpoint_on_demand() {
 }
 
 std::optional<GoodputSetup> Setup::checkpoint_restart() {
-  const CheckpointRestartSpec job{
+  const CheckpointRestartSpec spec{
       .nodes = nodes(),
-      .lost = spec_.lost,
-      .restart = spec_.restart,
+      .lost = policy_.lost,
+      .restart = policy_.restart,
       .gpus_per_node = gpus_per_node(),
       .shape = replicas(BatchRule::kKept),
       .between_failures = mean_time_between(failures_per_s()),
-      .checkpoint_cost = spec_.lost == LostNode::kDoneWithout ? checkpoint_on_demand() : Duration::zero()};
-  return GoodputSetup{.policy = [job] { return std::make_unique<CheckpointRestart>(job); },
+      .checkpoint_cost = policy_.lost == LostNode::kDoneWithout ? checkpoint_on_demand() : Duration::zero()};
+  return GoodputSetup{.policy = [spec] { return std::make_unique<CheckpointRestart>(spec); },
                       .ideal = full(),
                       .nodes = nodes(),
-                      .checkpoints = spec_.kind != PolicyKind::kNone};
+                      .checkpoints = policy_.kind != PolicyKind::kNone};
 }
 
 int Setup::spares() const {
-  return spec_.spares ? *spec_.spares : spares_for(request_.spec, nodes());
+  return policy_.spares ? *policy_.spares : spares_for(request_.spec, nodes());
 }
 
 SlowLadder Setup::ladder() {
-  const SlowRungs& rungs = spec_.slow;
+  const SlowRungs& rungs = policy_.slow;
   const SlownessExpected expected = slowness_expected(request_.spec, nodes());
   const bool alike = nodes() % plan().data == 0;
   return {.notice = rungs.notice,
@@ -183,53 +184,53 @@ SlowLadder Setup::ladder() {
           .restart = rungs.restart,
           .replica_nodes = rungs.rebalance && alike ? nodes() / plan().data : 0,
           .micro_batches = plan().micro_batches,
-          .slow_replicas = slow_replicas_of(request_.shapes, spec_)};
+          .slow_replicas = slow_replicas_of(job_.shapes, policy_)};
 }
 
 // Do other nodes hold the state of a lost node? Fills in the holders.
-bool Setup::has_peers(HotSparesSpec& job) {
-  job.peer_transfer = peer_transfer(request_.costs);
-  if (spec_.backup) {
-    job.backup_distance = std::max(1, nodes() / plan().data);
+bool Setup::has_peers(HotSparesSpec& spec) {
+  spec.peer_transfer = peer_transfer(job_.costs);
+  if (policy_.backup) {
+    spec.backup_distance = std::max(1, nodes() / plan().data);
     if (nodes() > 1) return true;
     error("failures.policy.backup", "a job of one node has nobody to keep a copy", "use state: checkpoint");
     return false;
   }
-  job.holders = [&shapes = request_.shapes](int places) { return shapes.holders(places); };
-  const std::optional<int> alone = without_peer(job.holders(nodes()));
+  spec.holders = [&shapes = job_.shapes](int places) { return shapes.holders(places); };
+  const std::optional<int> alone = without_peer(spec.holders(nodes()));
   if (!alone) return true;
-  const bool sharded = request_.scenario.parallelism.zero_stage > 0;
+  const bool sharded = job_.scenario.parallelism.zero_stage > 0;
   error("failures.policy.state",
-        fmt::format("{}: no peer holds the states of node {}", spread_of(request_), *alone),
+        fmt::format("{}: no peer holds the states of node {}", spread_of(job_), *alone),
         sharded ? "use backup: 0.009, which copies every shard to a peer, or state: checkpoint"
                 : "use state: checkpoint, with mode: in-memory where it has to be fast");
   return false;
 }
 
 std::optional<GoodputSetup> Setup::hot_spares() {
-  HotSparesSpec job{.nodes = nodes(),
-                    .step = from_seconds(to_seconds(full().duration) * (1 + spec_.backup.value_or(0))),
-                    .samples = full().samples,
-                    .swap = spec_.swap,
-                    .restart = spec_.restart,
-                    .gpus_per_node = gpus_per_node(),
-                    .state = spec_.state};
+  HotSparesSpec spec{.nodes = nodes(),
+                     .step = from_seconds(to_seconds(full().duration) * (1 + policy_.backup.value_or(0))),
+                     .samples = full().samples,
+                     .swap = policy_.swap,
+                     .restart = policy_.restart,
+                     .gpus_per_node = gpus_per_node(),
+                     .state = policy_.state};
   const int pool = spares();
   GoodputSetup setup{.ideal = full(),
-                     .ideal_lacks = spec_.backup.value_or(0) > 0 ? "backups" : "",
+                     .ideal_lacks = policy_.backup.value_or(0) > 0 ? "backups" : "",
                      .nodes = nodes() + pool,
                      .spares = pool};
-  if (spec_.state == StateSource::kPeer && !has_peers(job)) return std::nullopt;
-  if (spec_.slow.any()) job.slow = ladder();
-  if (spec_.slow.restart) job.smaller = replicas(BatchRule::kKept);
-  setup.policy = [job] { return std::make_unique<HotSpares>(job); };
+  if (policy_.state == StateSource::kPeer && !has_peers(spec)) return std::nullopt;
+  if (policy_.slow.any()) spec.slow = ladder();
+  if (policy_.slow.restart) spec.smaller = replicas(BatchRule::kKept);
+  setup.policy = [spec] { return std::make_unique<HotSpares>(spec); };
   return setup;
 }
 
 std::optional<GoodputSetup> Setup::elastic() {
-  const int replica_gpus = request_.costs.replica_gpus, node_gpus = gpus_per_node();
+  const int replica_gpus = job_.costs.replica_gpus, node_gpus = gpus_per_node();
   // Replicas that are lost together count as one. A table of throughput says itself what is left.
-  const bool tabled = !spec_.throughput.empty();
+  const bool tabled = !policy_.throughput.empty();
   const int together =
       tabled ? std::max(1, node_gpus / replica_gpus) : replicas_lost_together(plan(), node_gpus);
   const bool all = together == plan().data, whole = together * replica_gpus % node_gpus == 0;
@@ -240,43 +241,44 @@ std::optional<GoodputSetup> Setup::elastic() {
           "elastic data parallelism drops whole nodes: change tensor or pipeline");
     return std::nullopt;
   }
-  if (spec_.min_replicas > plan().data) {
+  if (policy_.min_replicas > plan().data) {
     error("failures.policy.min_replicas",
-          fmt::format("{} is more than the job's {} replicas", spec_.min_replicas, plan().data), "use fewer");
+          fmt::format("{} is more than the job's {} replicas", policy_.min_replicas, plan().data),
+          "use fewer");
     return std::nullopt;
   }
   const ShapeOf shape = replicas(batch_rule());
-  const ElasticSpec job{.replicas = nodes() / replica_nodes,
-                        .replica_nodes = replica_nodes,
-                        .min_replicas = ceil_div(spec_.min_replicas, together),
-                        .stall = spec_.stall,
-                        .reload = spec_.degraded,
-                        .rejoin = spec_.rejoin,
-                        .restart = spec_.restart,
-                        .gpus_per_node = node_gpus,
-                        .shape = [shape, quorum = spec_.quorum, &shapes = request_.shapes](int n) {
-                          std::optional<ShapedStep> step = shape(n);
-                          if (!step) return step;
-                          step->duration += quorum;
-                          shapes.takes(*step);
-                          return step;
-                        }};
+  const ElasticSpec spec{.replicas = nodes() / replica_nodes,
+                         .replica_nodes = replica_nodes,
+                         .min_replicas = ceil_div(policy_.min_replicas, together),
+                         .stall = policy_.stall,
+                         .reload = policy_.degraded,
+                         .rejoin = policy_.rejoin,
+                         .restart = policy_.restart,
+                         .gpus_per_node = node_gpus,
+                         .shape = [shape, quorum = policy_.quorum, &shapes = job_.shapes](int n) {
+                           std::optional<ShapedStep> step = shape(n);
+                           if (!step) return step;
+                           step->duration += quorum;
+                           shapes.takes(*step);
+                           return step;
+                         }};
   const auto replicas_of = [&](int groups) { return std::min(groups * together, plan().data); };
-  if (!job.shape(job.min_replicas * replica_nodes)) {
+  if (!spec.shape(spec.min_replicas * replica_nodes)) {
     error("failures.policy.min_replicas",
-          fmt::format("{} of the {} replicas cannot train on their own", replicas_of(job.min_replicas),
+          fmt::format("{} of the {} replicas cannot train on their own", replicas_of(spec.min_replicas),
                       plan().data),
-          fmt::format("min_replicas: {} is the least that {}", replicas_of(fewest_replicas(job)),
+          fmt::format("min_replicas: {} is the least that {}", replicas_of(fewest_replicas(spec)),
                       tabled ? "the table of throughput names" : "can"));
     return std::nullopt;
   }
-  if (tabled && !trains_on_all(request_, {.least = job.min_replicas * replica_nodes, .step = replica_nodes},
+  if (tabled && !trains_on_all(request_, {.least = spec.min_replicas * replica_nodes, .step = replica_nodes},
                                diagnostics_))
     return std::nullopt;
-  const int spares = spec_.spares.value_or(0);
-  GoodputSetup setup{.policy = [job] { return std::make_unique<ElasticDataParallel>(job); },
+  const int spares = policy_.spares.value_or(0);
+  GoodputSetup setup{.policy = [spec] { return std::make_unique<ElasticDataParallel>(spec); },
                      .ideal = full(),
-                     .ideal_lacks = spec_.quorum > Duration::zero() ? "quorums" : "",
+                     .ideal_lacks = policy_.quorum > Duration::zero() ? "quorums" : "",
                      .nodes = nodes() + spares,
                      .spares = spares,
                      .notes = notes_on_copies(request_, together)};
@@ -289,42 +291,41 @@ std::optional<GoodputSetup> Setup::elastic() {
 }
 
 // As the policy counts them: those lost together as one. All of them can train.
-int Setup::fewest_replicas(const ElasticSpec& job) const {
-  int fewest = job.min_replicas;
-  if (spec_.throughput.empty()) {
-    const int data = request_.shapes.fewest_replicas(batch_rule());
-    const int gpus = job.replica_nodes * job.gpus_per_node;
-    fewest = std::max(fewest, ceil_div(data * request_.costs.replica_gpus, gpus));
+int Setup::fewest_replicas(const ElasticSpec& spec) const {
+  int fewest = spec.min_replicas;
+  if (policy_.throughput.empty()) {
+    const int data = job_.shapes.fewest_replicas(batch_rule());
+    const int gpus = spec.replica_nodes * spec.gpus_per_node;
+    fewest = std::max(fewest, ceil_div(data * job_.costs.replica_gpus, gpus));
   }
-  while (fewest < job.replicas && !job.shape(fewest * job.replica_nodes)) ++fewest;
+  while (fewest < spec.replicas && !spec.shape(fewest * spec.replica_nodes)) ++fewest;
   return fewest;
 }
 
 std::optional<GoodputSetup> Setup::varuna() {
-  const std::optional<ShapedStep> best = request_.shapes.morph(nodes());
-  const bool better = best && (rate_of(*best) > rate_of(full()) || !request_.shapes.fits());
+  const std::optional<ShapedStep> best = job_.shapes.morph(nodes());
+  const bool better = best && (rate_of(*best) > rate_of(full()) || !job_.shapes.fits());
   const ShapedStep ideal = better ? *best : full();
-  const VarunaSpec job{
-      .nodes = nodes(),
-      .shape = at_most(ideal, [&shapes = request_.shapes](int n) { return shapes.morph(n); }),
-      .restart = spec_.restart,
-      .gpus_per_node = gpus_per_node(),
-      .transient_wait = spec_.transient_wait,
-      .announced_wait = spec_.announced_wait,
-      .notice = spec_.notice,
-      .checkpoint_cost = checkpoint_on_demand()};
+  const VarunaSpec spec{.nodes = nodes(),
+                        .shape = at_most(ideal, [&shapes = job_.shapes](int n) { return shapes.morph(n); }),
+                        .restart = policy_.restart,
+                        .gpus_per_node = gpus_per_node(),
+                        .transient_wait = policy_.transient_wait,
+                        .announced_wait = policy_.announced_wait,
+                        .notice = policy_.notice,
+                        .checkpoint_cost = checkpoint_on_demand()};
   GoodputSetup setup{
-      .policy = [job] { return std::make_unique<Varuna>(job); }, .ideal = ideal, .nodes = nodes()};
-  if (spec_.checkpoint_every > 0 && !request_.scenario.origins.contains("failures.checkpoint.interval"))
-    setup.checkpoint_every = spec_.checkpoint_every;
+      .policy = [spec] { return std::make_unique<Varuna>(spec); }, .ideal = ideal, .nodes = nodes()};
+  if (policy_.checkpoint_every > 0 && !job_.scenario.origins.contains("failures.checkpoint.interval"))
+    setup.checkpoint_every = policy_.checkpoint_every;
   return setup;
 }
 
 bool Setup::may_lose_any_node() {
-  const bool degrades = spec_.kind == PolicyKind::kElastic || spec_.kind == PolicyKind::kVaruna ||
-                        spec_.kind == PolicyKind::kBamboo || spec_.slow.restart ||
-                        spec_.lost == LostNode::kDoneWithout;
-  const Scenario& scenario = request_.scenario;
+  const bool degrades = policy_.kind == PolicyKind::kElastic || policy_.kind == PolicyKind::kVaruna ||
+                        policy_.kind == PolicyKind::kBamboo || policy_.slow.restart ||
+                        policy_.lost == LostNode::kDoneWithout;
+  const Scenario& scenario = job_.scenario;
   const auto refuse = [&](const char* path, const char* what) {
     diagnostics_.error(
         {.code = "not-supported-yet",
@@ -332,16 +333,16 @@ bool Setup::may_lose_any_node() {
          .message =
              fmt::format("{} is not supported yet by {}, whose smaller shapes count nodes and not which "
                          "ones are left",
-                         what, kPolicyNames[static_cast<std::size_t>(spec_.kind)]),
+                         what, kPolicyNames[static_cast<std::size_t>(policy_.kind)]),
          .hint =
              "leave it out, give a table of throughput, or use a policy that keeps the shape: hot-spares, or "
              "checkpoint-restart where lost nodes are waited for or replaced"});
     return false;
   };
-  if (!spec_.throughput.empty()) return true;
+  if (!policy_.throughput.empty()) return true;
   if (degrades && !scenario.group_profiles.empty())
     return refuse("cluster.nodes", "a cluster of several devices");
-  if (!degrades && spec_.kind != PolicyKind::kOobleck) return true;
+  if (!degrades && policy_.kind != PolicyKind::kOobleck) return true;
   if (scenario.cluster && !scenario.cluster->links.empty())
     return refuse("cluster.links", "a link that differs");
   if (!scenario.network.background.empty()) return refuse("network.background", "traffic of others");
@@ -350,7 +351,7 @@ bool Setup::may_lose_any_node() {
 
 std::optional<GoodputSetup> Setup::run() {
   if (!may_lose_any_node()) return std::nullopt;
-  switch (spec_.kind) {
+  switch (policy_.kind) {
     case PolicyKind::kCheckpointRestart:
     case PolicyKind::kNone:
       return checkpoint_restart();
@@ -397,31 +398,33 @@ bool is_replayable(const FailureSpec& spec, Diagnostics& diagnostics) {
 std::optional<GoodputSetup> set_up_replay(const SetupRequest& request, Diagnostics& diagnostics) {
   const FailureSpec& spec = request.spec;
   if (!is_replayable(spec, diagnostics)) return std::nullopt;
-  const JobCosts& costs = request.costs;
+  const JobCosts& costs = request.job.costs;
   const std::int64_t samples = samples_of_table(request);
   const double ideal = ideal_throughput(spec.policy);
   GoodputSetup setup{.ideal = {.duration = from_seconds(static_cast<double>(samples) / ideal),
                                .samples = samples,
-                               .nodes = request.shapes.nodes()},
-                     .nodes = request.shapes.nodes(),
+                               .nodes = request.job.shapes.nodes()},
+                     .nodes = request.job.shapes.nodes(),
                      .checkpoints = false};
   if (!is_countable({.steps = spec.policy.checkpoint_every,
                      .iteration = setup.ideal.duration,
                      .path = "failures.policy.checkpoint_every"},
                     diagnostics))
     return std::nullopt;
-  setup.replay = replayed({.policy = spec.policy,
-                           .samples_per_step = samples,
-                           .gpus_per_node = costs.gpus_per_node,
-                           .stages = spec.policy.stages > 0 ? spec.policy.stages : pipeline_nodes(request),
-                           .checkpoint_write = spec.checkpoint.block.value_or(Duration::zero()),
-                           .horizon = spec.horizon});
+  setup.replay =
+      replayed({.policy = spec.policy,
+                .samples_per_step = samples,
+                .gpus_per_node = costs.gpus_per_node,
+                .stages = spec.policy.stages > 0 ? spec.policy.stages : pipeline_nodes(request.job),
+                .checkpoint_write = spec.checkpoint.block.value_or(Duration::zero()),
+                .horizon = spec.horizon});
   return setup;
 }
 
 // Steps come from the simulator.
 std::optional<GoodputSetup> set_up_simulated(const SetupRequest& request, Diagnostics& diagnostics) {
-  if (request.simulation.report.iteration_time > Duration::zero()) return Setup(request, diagnostics).run();
+  if (request.job.simulation.report.iteration_time > Duration::zero())
+    return Setup(request, diagnostics).run();
   diagnostics.error({.code = "policy-constraint",
                      .path = "failures",
                      .message = "an iteration takes no time, and nothing can be lost of it",
@@ -446,13 +449,13 @@ ShapedStep full_step(const SetupRequest& request) {
   const PolicySpec& policy = request.spec.policy;
   if (!policy.throughput.empty()) {
     const std::int64_t samples = samples_of_table(request);
-    const auto best = best_of(policy.throughput, samples, request.shapes.nodes());
+    const auto best = best_of(policy.throughput, samples, request.job.shapes.nodes());
     SC_CHECK(best.has_value(), "a table that does not train is refused");
     return *best;
   }
-  return {.duration = request.simulation.report.iteration_time,
-          .samples = request.scenario.training.global_batch_size,
-          .nodes = request.shapes.nodes()};
+  return {.duration = request.job.simulation.report.iteration_time,
+          .samples = request.job.scenario.training.global_batch_size,
+          .nodes = request.job.shapes.nodes()};
 }
 
 SlowReplicas slow_replicas_of(DegradedShapes& shapes, const PolicySpec& policy) {
@@ -461,20 +464,20 @@ SlowReplicas slow_replicas_of(DegradedShapes& shapes, const PolicySpec& policy) 
       [&shapes](int nodes, const std::vector<SlowPlace>& slow) { return shapes.slow_replicas(nodes, slow); };
 }
 
-bool replicas_are_copies(const SetupRequest& request, int side_by_side) {
-  const ParallelPlan& plan = request.simulation.prepared.plan;
+bool replicas_are_copies(const GoodputJob& job, int side_by_side) {
+  const ParallelPlan& plan = job.plan();
   const JobStates states{
-      .model = request.scenario.model, .plan = plan, .zero_stage = request.scenario.parallelism.zero_stage};
+      .model = job.scenario.model, .plan = plan, .zero_stage = job.scenario.parallelism.zero_stage};
   return are_copies(held_by_replicas(states, side_by_side), ceil_div(plan.data, side_by_side));
 }
 
 std::vector<std::string> notes_on_copies(const SetupRequest& request, int side_by_side) {
-  if (replicas_are_copies(request, side_by_side)) return {};
+  if (replicas_are_copies(request.job, side_by_side)) return {};
   const std::string_view policy = kPolicyNames[static_cast<std::size_t>(request.spec.policy.kind)];
   return {
       fmt::format("{}: {} goes on with replicas that lack the states of a lost one, and what it takes to "
                   "have these again is not counted (checkpoint-restart counts it)",
-                  spread_of(request), policy)};
+                  spread_of(request.job), policy)};
 }
 
 Duration peer_transfer(const JobCosts& costs) {

@@ -7,7 +7,6 @@
 //           smaller than a node.
 #pragma once
 
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -15,25 +14,18 @@
 #include "base/diagnostic.hpp"
 #include "sim/goodput/failure_spec.hpp"
 #include "sim/goodput/job.hpp"
-#include "sim/goodput/policies/oobleck.hpp"
 #include "sim/goodput/policy.hpp"
 #include "sim/goodput/run_repeats.hpp"
 #include "sim/goodput/slowness.hpp"
 #include "sim/resilience/degraded_shapes.hpp"
+#include "sim/resilience/goodput_job.hpp"
 #include "sim/resilience/job_costs.hpp"
-#include "sim/resilience/pipeline_times.hpp"
 
 namespace stagecraft {
 
 struct SetupRequest {
-  const Scenario& scenario;
+  GoodputJob& job;
   const FailureSpec& spec;
-  DegradedShapes& shapes;
-  const PipelineTimes& pipelines;
-  const JobCosts& costs;
-  const Simulation& simulation;
-  // Oobleck's, of the job: made by its first setup, kept for those with other failures. Policies refer to it.
-  std::unique_ptr<SharedPlanner>& planner;
   bool describe = false;  // --plan
 };
 
@@ -64,7 +56,7 @@ struct GoodputSetup {
 // Effect of slow nodes on the job's shapes, as simulated; empty for steps from a table.
 [[nodiscard]] SlowReplicas slow_replicas_of(DegradedShapes& shapes, const PolicySpec& policy);
 // Does each data replica hold all states? So many of them are lost as one, and hold them together.
-[[nodiscard]] bool replicas_are_copies(const SetupRequest& request, int side_by_side);
+[[nodiscard]] bool replicas_are_copies(const GoodputJob& job, int side_by_side);
 // Notes where replicas are no full copies, for policies whose other replicas continue without one: the costs
 // that are left out.
 [[nodiscard]] std::vector<std::string> notes_on_copies(const SetupRequest& request, int side_by_side);

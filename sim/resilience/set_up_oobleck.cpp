@@ -24,8 +24,8 @@ StageOption option_of(const JobCosts& costs, const std::vector<JobLayer>& layers
   return option;
 }
 
-bool has_stages_within_nodes(const SetupRequest& request, Diagnostics& diagnostics) {
-  const JobCosts& costs = request.costs;
+bool has_stages_within_nodes(const GoodputJob& job, Diagnostics& diagnostics) {
+  const JobCosts& costs = job.costs;
   if (costs.gpus_per_node % costs.stage_gpus != 0) {
     diagnostics.error({.code = "policy-constraint",
                        .path = "failures.policy",
@@ -34,7 +34,7 @@ bool has_stages_within_nodes(const SetupRequest& request, Diagnostics& diagnosti
                        .hint = "Oobleck's stages lie within nodes: use a smaller tensor · context"});
     return false;
   }
-  const std::optional<ClusterSpec>& cluster = request.scenario.cluster;
+  const std::optional<ClusterSpec>& cluster = job.scenario.cluster;
   if (cluster && cluster->groups.size() > 1)
     for (const NodeGroup& group : cluster->groups) {
       if (group.node.gpus == costs.gpus_per_node) continue;
@@ -50,11 +50,11 @@ bool has_stages_within_nodes(const SetupRequest& request, Diagnostics& diagnosti
 }
 
 // Each kind of device with layer times of its own.
-std::vector<AlikeNodes> groups_of(const SetupRequest& request) {
-  const JobCosts& costs = request.costs;
-  const std::optional<ClusterSpec>& cluster = request.scenario.cluster;
+std::vector<AlikeNodes> groups_of(const GoodputJob& job) {
+  const JobCosts& costs = job.costs;
+  const std::optional<ClusterSpec>& cluster = job.scenario.cluster;
   if (!cluster)
-    return {{.nodes = request.shapes.nodes(), .options = {option_of(costs, costs.layers)}, .name = {}}};
+    return {{.nodes = job.shapes.nodes(), .options = {option_of(costs, costs.layers)}, .name = {}}};
   std::vector<AlikeNodes> groups;
   for (std::size_t i = 0; i < cluster->groups.size(); ++i) {
     const NodeGroup& group = cluster->groups[i];
@@ -73,42 +73,42 @@ std::size_t smallest_group(const Scenario& scenario) {
 
 // One pipeline over `nodes` nodes, with its layers spread as evenly as possible and enough micro-batches to
 // fill it.
-std::optional<Scenario> one_pipeline(const SetupRequest& request, int nodes) {
-  const auto* model = std::get_if<TransformerSpec>(&request.scenario.model);
-  const int stages = nodes * request.costs.gpus_per_node / request.costs.stage_gpus;
+std::optional<Scenario> one_pipeline(const GoodputJob& job, int nodes) {
+  const auto* model = std::get_if<TransformerSpec>(&job.scenario.model);
+  const int stages = nodes * job.costs.gpus_per_node / job.costs.stage_gpus;
   if (model == nullptr || stages > model->layers) return std::nullopt;
-  Scenario scenario = plain_pipeline(request.scenario, request.simulation.prepared.plan);
+  Scenario scenario = plain_pipeline(job.scenario, job.plan());
   ParallelSpec& parallelism = scenario.parallelism;
   parallelism.pipeline = stages;
   parallelism.data = 1;
   parallelism.stage_layers = spread_layers(model->layers, stages);
   scenario.training.global_batch_size = scenario.training.micro_batch_size * stages;
-  const ClusterSpec& cluster = *request.scenario.cluster;
+  const ClusterSpec& cluster = *job.scenario.cluster;
   scenario.cluster =
-      with_groups(cluster, {{.node = cluster.groups[smallest_group(request.scenario)].node, .count = nodes}});
-  scenario.profile = smallest_device(request.scenario);
+      with_groups(cluster, {{.node = cluster.groups[smallest_group(job.scenario)].node, .count = nodes}});
+  scenario.profile = smallest_device(job.scenario);
   scenario.group_profiles.clear();
   return scenario;
 }
 
 // n0: the least nodes whose memory holds a pipeline; 1 where none do, as if they did. Abstract stages and
 // cards of unknown size fit anywhere.
-int least_nodes_of(const SetupRequest& request) {
-  if (!request.scenario.cluster || request.simulation.report.memory.capacity == Bytes(0)) return 1;
-  for (int nodes = 1; nodes < request.shapes.nodes(); ++nodes) {
-    const std::optional<Scenario> scenario = one_pipeline(request, nodes);
-    if (!scenario) return request.shapes.fits() ? nodes : 1;
+int least_nodes_of(const GoodputJob& job) {
+  if (!job.scenario.cluster || job.simulation.report.memory.capacity == Bytes(0)) return 1;
+  for (int nodes = 1; nodes < job.shapes.nodes(); ++nodes) {
+    const std::optional<Scenario> scenario = one_pipeline(job, nodes);
+    if (!scenario) return job.shapes.fits() ? nodes : 1;
     Diagnostics refusals;
     if (!prepare(*scenario, refusals)) continue;
     if (memory_of(*scenario).verdict() != Verdict::kOutOfMemory) return nodes;
   }
-  return request.shapes.fits() ? request.shapes.nodes() : 1;
+  return job.shapes.fits() ? job.shapes.nodes() : 1;
 }
 
 // Templates priced by the simulator in place of the equations.
-PipelineTime simulated_time(const SetupRequest& request) {
-  const auto layers = static_cast<int>(request.costs.layers.size());
-  return [&times = request.pipelines, layers](const PipelineTemplate& made, int micro_batches) {
+PipelineTime simulated_time(const GoodputJob& job) {
+  const auto layers = static_cast<int>(job.costs.layers.size());
+  return [&times = job.pipelines, layers](const PipelineTemplate& made, int micro_batches) {
     return times.time(layers_per_stage(made.partition, layers), made.composition, micro_batches);
   };
 }
@@ -118,8 +118,8 @@ PipelineTime simulated_time(const SetupRequest& request) {
 // optimizer and the exposed reductions; otherwise only these reductions.
 class Tails {
  public:
-  Tails(const SetupRequest& request, const OobleckSpec& spec)
-      : times_(request.pipelines),
+  Tails(const PipelineTimes& times, const OobleckSpec& spec)
+      : times_(times),
         spec_(spec),
         range_(range_of(spec)),
         templates_(spec.groups, spec.gpus_per_node, {.rule = spec.rule, .time = spec.time}) {}
@@ -161,29 +161,30 @@ class Tails {
 };
 
 std::optional<OobleckSpec> oobleck_spec(const SetupRequest& request, Diagnostics& diagnostics) {
-  if (!has_stages_within_nodes(request, diagnostics)) return std::nullopt;
+  const GoodputJob& job = request.job;
+  if (!has_stages_within_nodes(job, diagnostics)) return std::nullopt;
   const PolicySpec& policy = request.spec.policy;
-  const TrainingSpec& training = request.scenario.training;
+  const TrainingSpec& training = job.scenario.training;
   const bool published = policy.rules == Rules::kPublished;
-  OobleckSpec spec{.groups = groups_of(request),
-                   .gpus_per_node = request.costs.gpus_per_node,
-                   .min_nodes = least_nodes_of(request),
+  OobleckSpec spec{.groups = groups_of(job),
+                   .gpus_per_node = job.costs.gpus_per_node,
+                   .min_nodes = least_nodes_of(job),
                    .max_failures = policy.max_failures,
                    .micro_batches = static_cast<int>(training.global_batch_size / training.micro_batch_size),
                    .rule = published ? PipelineRule::kPublished : PipelineRule::kCorrected};
-  for (const JobLayer& layer : request.costs.layers) spec.layer_state.push_back(layer.state);
+  for (const JobLayer& layer : job.costs.layers) spec.layer_state.push_back(layer.state);
   // Without a network, states move instantly.
   constexpr Bandwidth kAtOnce(1e18);
-  const Bandwidth network = request.costs.node_network;
+  const Bandwidth network = job.costs.node_network;
   spec.links.in = spec.links.out = network.count() > 0 ? network : kAtOnce;
-  if (policy.simulated_cost) spec.time = simulated_time(request);
+  if (policy.simulated_cost) spec.time = simulated_time(job);
   return spec;
 }
 
 // Experts that the job has on ranks of several replicas.
-std::vector<std::string> notes_on_experts(const SetupRequest& request) {
-  const ParallelPlan& plan = request.simulation.prepared.plan;
-  const ParallelSpec alone = plain_pipeline(request.scenario, plan).parallelism;
+std::vector<std::string> notes_on_experts(const GoodputJob& job) {
+  const ParallelPlan& plan = job.plan();
+  const ParallelSpec alone = plain_pipeline(job.scenario, plan).parallelism;
   const int holders = plan.expert * plan.expert_tensor, of_pipeline = alone.expert * alone.expert_tensor;
   if (!plan.has_experts() || holders == of_pipeline) return {};
   return {
@@ -208,16 +209,16 @@ bool is_possible(const OobleckSpec& spec, Diagnostics& diagnostics) {
 std::unique_ptr<SharedPlanner> planner_of(const SetupRequest& request, Diagnostics& diagnostics) {
   std::optional<OobleckSpec> spec = oobleck_spec(request, diagnostics);
   if (!spec || !is_possible(*spec, diagnostics)) return nullptr;
-  spec->tail = [tails = Tails(request, *spec).all()](int pipelines) {
+  spec->tail = [tails = Tails(request.job.pipelines, *spec).all()](int pipelines) {
     return tails.at(static_cast<std::size_t>(pipelines));
   };
   return std::make_unique<SharedPlanner>(*std::move(spec));
 }
 
 std::vector<std::string> notes_of(const SetupRequest& request) {
-  std::vector<std::string> notes = notes_on_experts(request);
+  std::vector<std::string> notes = notes_on_experts(request.job);
   const auto found =
-      request.planner->ask([](OobleckPlanner& planner) { return check_oobleck(planner.spec()); });
+      request.job.planner->ask([](OobleckPlanner& planner) { return check_oobleck(planner.spec()); });
   for (const Diagnostic& warning : found) notes.push_back(warning.message);
   return notes;
 }
@@ -226,10 +227,11 @@ std::vector<std::string> notes_of(const SetupRequest& request) {
 
 std::optional<GoodputSetup> set_up_oobleck(const SetupRequest& request, Diagnostics& diagnostics) {
   const PolicySpec& policy = request.spec.policy;
-  if (!request.planner) request.planner = planner_of(request, diagnostics);
-  if (!request.planner) return std::nullopt;
-  SharedPlanner& shared = *request.planner;
-  GoodputSetup setup{.nodes = request.shapes.nodes(), .notes = notes_of(request)};
+  std::unique_ptr<SharedPlanner>& kept = request.job.planner;
+  if (!kept) kept = planner_of(request, diagnostics);
+  if (!kept) return std::nullopt;
+  SharedPlanner& shared = *kept;
+  GoodputSetup setup{.nodes = request.job.shapes.nodes(), .notes = notes_of(request)};
   const bool whole = policy.reconfigure.has_value();
   const Duration reconfigure = reconfigure_time(request);
   if (request.describe)
@@ -241,13 +243,13 @@ std::optional<GoodputSetup> set_up_oobleck(const SetupRequest& request, Diagnost
   setup.ideal.duration = std::min(setup.ideal.duration, least);
   // Each lost node returns: two changes per failure.
   const double changes = 2 * failures_per_second(request.spec, setup.nodes);
-  const OobleckPolicySpec job{.samples = setup.ideal.samples,
-                              .reconfigure = reconfigure,
-                              .copy_included = whole,
-                              .recompose = policy.recompose_on_join,
-                              .between_changes = mean_time_between(changes),
-                              .least_step = setup.ideal.duration};
-  setup.policy = [&shared, job] { return std::make_unique<OobleckPolicy>(shared, job); };
+  const OobleckPolicySpec spec{.samples = setup.ideal.samples,
+                               .reconfigure = reconfigure,
+                               .copy_included = whole,
+                               .recompose = policy.recompose_on_join,
+                               .between_changes = mean_time_between(changes),
+                               .least_step = setup.ideal.duration};
+  setup.policy = [&shared, spec] { return std::make_unique<OobleckPolicy>(shared, spec); };
   return setup;
 }
 

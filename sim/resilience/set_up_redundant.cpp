@@ -24,9 +24,9 @@ struct Workers {
   std::int64_t micro_batches = 1;
 };
 
-std::optional<Workers> workers_of(const SetupRequest& request, Diagnostics& diagnostics) {
-  const ParallelPlan& plan = request.simulation.prepared.plan;
-  const JobCosts& costs = request.costs;
+std::optional<Workers> workers_of(const GoodputJob& job, Diagnostics& diagnostics) {
+  const ParallelPlan& plan = job.plan();
+  const JobCosts& costs = job.costs;
   const int per_node = costs.gpus_per_node / costs.stage_gpus;
   if (costs.gpus_per_node % costs.stage_gpus != 0 || plan.data % per_node != 0) {
     diagnostics.error(
@@ -53,9 +53,9 @@ std::optional<Workers> workers_of(const SetupRequest& request, Diagnostics& diag
 }
 
 // A worker also holds its neighbour's states.
-bool has_room_for_neighbour(const SetupRequest& request, Diagnostics& diagnostics) {
-  const MemoryLedger& memory = request.simulation.report.memory;
-  const Bytes peak = memory.heaviest().peak(), more = request.costs.state_of_gpu;
+bool has_room_for_neighbour(const GoodputJob& job, Diagnostics& diagnostics) {
+  const MemoryLedger& memory = job.simulation.report.memory;
+  const Bytes peak = memory.heaviest().peak(), more = job.costs.state_of_gpu;
   if (memory.capacity == Bytes(0) || peak > memory.capacity || peak + more <= memory.capacity) return true;
   const auto gib = [](Bytes bytes) { return static_cast<double>(bytes.count()) / (1 << 30); };
   diagnostics.error(
@@ -77,21 +77,21 @@ Duration redundant_part(const Workers& workers, std::int64_t micro_batches) {
 
 std::optional<GoodputSetup> bamboo(const SetupRequest& request, const Workers& workers,
                                    Diagnostics& diagnostics) {
-  if (!has_room_for_neighbour(request, diagnostics)) return std::nullopt;
+  if (!has_room_for_neighbour(request.job, diagnostics)) return std::nullopt;
   const PolicySpec& policy = request.spec.policy;
   const int all = workers.pipelines, stages = workers.stages;
   const std::int64_t work = workers.micro_batches * all;
-  BambooSpec job{.stages = stages,
-                 .pipelines = all,
-                 .step = {},
-                 .global_rendezvous = policy.global_rendezvous,
-                 .local_rendezvous = policy.local_rendezvous,
-                 .slowdown = policy.takeover_slowdown,
-                 .rebalance_threshold = policy.rebalance_threshold,
-                 .copies = replicas_are_copies(request, workers.replicas),
-                 .peer_transfer = peer_transfer(request.costs)};
+  BambooSpec spec{.stages = stages,
+                  .pipelines = all,
+                  .step = {},
+                  .global_rendezvous = policy.global_rendezvous,
+                  .local_rendezvous = policy.local_rendezvous,
+                  .slowdown = policy.takeover_slowdown,
+                  .rebalance_threshold = policy.rebalance_threshold,
+                  .copies = replicas_are_copies(request.job, workers.replicas),
+                  .peer_transfer = peer_transfer(request.job.costs)};
   const ShapedStep ideal = full_step(request);
-  job.step = [&shapes = request.shapes, workers, work, stages, ideal](int pipelines) {
+  spec.step = [&shapes = request.job.shapes, workers, work, stages, ideal](int pipelines) {
     std::optional<ShapedStep> step = shapes.replicas(pipelines * stages, BatchRule::kKept);
     if (!step || step->nodes != pipelines * stages) return std::optional<ShapedStep>();
     step->duration =
@@ -99,15 +99,15 @@ std::optional<GoodputSetup> bamboo(const SetupRequest& request, const Workers& w
     shapes.takes(*step);
     return step;
   };
-  return GoodputSetup{.policy = [job] { return std::make_unique<Bamboo>(job); },
+  return GoodputSetup{.policy = [spec] { return std::make_unique<Bamboo>(spec); },
                       .ideal = ideal,
                       .ideal_lacks = "redundant forwards",
-                      .nodes = request.shapes.nodes()};
+                      .nodes = request.job.shapes.nodes()};
 }
 
 GoodputSetup recycle(const SetupRequest& request, const Workers& workers) {
   const ShapedStep ideal = full_step(request);
-  RecycleSpec job{
+  RecycleSpec spec{
       .shape = {.stage_times = {},
                 .micro_batches = workers.micro_batches,
                 .pipelines = workers.pipelines,
@@ -115,21 +115,21 @@ GoodputSetup recycle(const SetupRequest& request, const Workers& workers) {
       .form = request.spec.policy.fill_bubbles ? RecycleForm::kLowerBound : RecycleForm::kUnoptimised,
       .samples = ideal.samples,
       .reconfigure = reconfigure_time(request),
-      .restart = restart_time(request.spec.policy.restart, request.simulation.prepared.plan.gpus()),
-      .peer_transfer = peer_transfer(request.costs)};
+      .restart = restart_time(request.spec.policy.restart, request.job.plan().gpus()),
+      .peer_transfer = peer_transfer(request.job.costs)};
   if (!request.spec.policy.throughput.empty())
-    job.by_workers = shapes_of(request.spec.policy.throughput, ideal.samples);
-  for (const StageWork& work : workers.work) job.shape.stage_times.push_back(work.whole());
-  return GoodputSetup{.policy = [job] { return std::make_unique<Recycle>(job); },
+    spec.by_workers = shapes_of(request.spec.policy.throughput, ideal.samples);
+  for (const StageWork& work : workers.work) spec.shape.stage_times.push_back(work.whole());
+  return GoodputSetup{.policy = [spec] { return std::make_unique<Recycle>(spec); },
                       .ideal = ideal,
-                      .nodes = request.shapes.nodes(),
+                      .nodes = request.job.shapes.nodes(),
                       .notes = notes_on_copies(request, workers.replicas)};
 }
 
 }  // namespace
 
 std::optional<GoodputSetup> set_up_redundant(const SetupRequest& request, Diagnostics& diagnostics) {
-  const std::optional<Workers> workers = workers_of(request, diagnostics);
+  const std::optional<Workers> workers = workers_of(request.job, diagnostics);
   if (!workers) return std::nullopt;
   if (request.spec.policy.kind == PolicyKind::kBamboo) return bamboo(request, *workers, diagnostics);
   return recycle(request, *workers);
