@@ -227,4 +227,9 @@ JobCosts job_costs(const Scenario& scenario, const Simulation& simulation) {
   return costs;
 }
 
+Duration peer_transfer(const JobCosts& costs) {
+  if (costs.node_network.count() <= 0) return Duration::zero();
+  return costs.state_of_node / costs.node_network;
+}
+
 }  // namespace stagecraft

@@ -47,4 +47,7 @@ struct JobCosts {
 // throws ScenarioError when the scenario cannot run.
 [[nodiscard]] JobCosts job_costs(const Scenario& scenario, const Simulation& simulation);
 
+// The time of a node's states over its network; zero where the network is not known.
+[[nodiscard]] Duration peer_transfer(const JobCosts& costs);
+
 }  // namespace stagecraft

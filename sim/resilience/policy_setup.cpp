@@ -19,21 +19,10 @@
 #include "sim/goodput/spares.hpp"
 #include "sim/resilience/checkpoint_times.hpp"
 #include "sim/resilience/held_states.hpp"
+#include "sim/resilience/setup_parts.hpp"
 
 namespace stagecraft {
 namespace {
-
-std::int64_t samples_of_table(const SetupRequest& request) {
-  const std::int64_t given = request.spec.policy.samples_per_step;
-  return given > 0 ? given : request.job.scenario.training.global_batch_size;
-}
-
-// Nodes of a pipeline of workers, which are nodes with one stage each, of as many replicas as they have room
-// for.
-int pipeline_nodes(const GoodputJob& job) {
-  const JobCosts& costs = job.costs;
-  return job.plan().pipeline * ceil_div(costs.stage_gpus, costs.gpus_per_node);
-}
 
 // Numbers of nodes that a policy goes on with: from `least` to those of the job, `step` apart.
 struct NodeNumbers {
@@ -71,17 +60,6 @@ bool has_row_that_trains(const SetupRequest& request, Diagnostics& diagnostics) 
                               recycles ? "the least that hold a pipeline" : "the whole job"),
        .hint = fmt::format("add a row {}: samples per second, or one with fewer nodes", least)});
   return false;
-}
-
-// The setting that keeps states from being on several nodes.
-std::string spread_of(const GoodputJob& job) {
-  const ParallelPlan& plan = job.plan();
-  const int zero = job.scenario.parallelism.zero_stage;
-  if (zero > 0) return fmt::format("zero_stage {} shards each state over {} ranks", zero, plan.shard_group);
-  const int holders = plan.expert * plan.expert_tensor;
-  if (holders > plan.tensor * plan.context)
-    return fmt::format("experts lie on {} ranks of several replicas", holders);
-  return fmt::format("{} replicas on {} nodes", plan.data, job.shapes.nodes());
 }
 
 // Caps the rate of every shape at the rate of all nodes.
@@ -201,7 +179,7 @@ bool Setup::has_peers(HotSparesSpec& spec) {
   if (!alone) return true;
   const bool sharded = job_.scenario.parallelism.zero_stage > 0;
   error("failures.policy.state",
-        fmt::format("{}: no peer holds the states of node {}", spread_of(job_), *alone),
+        fmt::format("{}: no peer holds the states of node {}", what_keeps_states_apart(job_), *alone),
         sharded ? "use backup: 0.009, which copies every shard to a peer, or state: checkpoint"
                 : "use state: checkpoint, with mode: in-memory where it has to be fast");
   return false;
@@ -370,57 +348,6 @@ std::optional<GoodputSetup> Setup::run() {
   return set_up_redundant(request_, diagnostics_);
 }
 
-bool comes_and_goes(const FailureLaw& law) {
-  return !std::holds_alternative<FailSlow>(law) && !std::holds_alternative<SilentCorruption>(law) &&
-         !std::holds_alternative<Maintenance>(law);
-}
-
-// A replay supports only nodes that arrive and leave.
-bool is_replayable(const FailureSpec& spec, Diagnostics& diagnostics) {
-  const bool nodes_only = std::ranges::all_of(spec.processes, [](const FailureProcess& process) {
-    return comes_and_goes(process.law) && std::ranges::none_of(process.causes, [](const Cause& cause) {
-             return cause.severity == FailureSeverity::kProcess && cause.share > 0;
-           });
-  });
-  if (nodes_only && ideal_throughput(spec.policy) > 0) return true;
-  diagnostics.error(
-      {.code = "policy-constraint",
-       .path = nodes_only ? "failures.policy.throughput" : "failures.process",
-       .message = nodes_only ? "no row of the table trains"
-                             : "a policy with a table of throughputs replays a published evaluation, which "
-                               "knows only nodes that come and go",
-       .hint = nodes_only ? "give a throughput above 0"
-                          : "use kind: trace or spot, or causes of severity node; or leave throughput out"});
-  return false;
-}
-
-// Varuna's write time is the checkpoint's blocking time.
-std::optional<GoodputSetup> set_up_replay(const SetupRequest& request, Diagnostics& diagnostics) {
-  const FailureSpec& spec = request.spec;
-  if (!is_replayable(spec, diagnostics)) return std::nullopt;
-  const JobCosts& costs = request.job.costs;
-  const std::int64_t samples = samples_of_table(request);
-  const double ideal = ideal_throughput(spec.policy);
-  GoodputSetup setup{.ideal = {.duration = from_seconds(static_cast<double>(samples) / ideal),
-                               .samples = samples,
-                               .nodes = request.job.shapes.nodes()},
-                     .nodes = request.job.shapes.nodes(),
-                     .checkpoints = false};
-  if (!is_countable({.steps = spec.policy.checkpoint_every,
-                     .iteration = setup.ideal.duration,
-                     .path = "failures.policy.checkpoint_every"},
-                    diagnostics))
-    return std::nullopt;
-  setup.replay =
-      replayed({.policy = spec.policy,
-                .samples_per_step = samples,
-                .gpus_per_node = costs.gpus_per_node,
-                .stages = spec.policy.stages > 0 ? spec.policy.stages : pipeline_nodes(request.job),
-                .checkpoint_write = spec.checkpoint.block.value_or(Duration::zero()),
-                .horizon = spec.horizon});
-  return setup;
-}
-
 // Steps come from the simulator.
 std::optional<GoodputSetup> set_up_simulated(const SetupRequest& request, Diagnostics& diagnostics) {
   if (request.job.simulation.report.iteration_time > Duration::zero())
@@ -445,48 +372,10 @@ std::optional<GoodputSetup> set_up_by_table(const SetupRequest& request, Diagnos
 
 }  // namespace
 
-ShapedStep full_step(const SetupRequest& request) {
-  const PolicySpec& policy = request.spec.policy;
-  if (!policy.throughput.empty()) {
-    const std::int64_t samples = samples_of_table(request);
-    const auto best = best_of(policy.throughput, samples, request.job.shapes.nodes());
-    SC_CHECK(best.has_value(), "a table that does not train is refused");
-    return *best;
-  }
-  return {.duration = request.job.simulation.report.iteration_time,
-          .samples = request.job.scenario.training.global_batch_size,
-          .nodes = request.job.shapes.nodes()};
-}
-
 SlowReplicas slow_replicas_of(DegradedShapes& shapes, const PolicySpec& policy) {
   if (!policy.throughput.empty()) return {};
   return
       [&shapes](int nodes, const std::vector<SlowPlace>& slow) { return shapes.slow_replicas(nodes, slow); };
-}
-
-bool replicas_are_copies(const GoodputJob& job, int side_by_side) {
-  const ParallelPlan& plan = job.plan();
-  const JobStates states{
-      .model = job.scenario.model, .plan = plan, .zero_stage = job.scenario.parallelism.zero_stage};
-  return are_copies(held_by_replicas(states, side_by_side), ceil_div(plan.data, side_by_side));
-}
-
-std::vector<std::string> notes_on_copies(const SetupRequest& request, int side_by_side) {
-  if (replicas_are_copies(request.job, side_by_side)) return {};
-  const std::string_view policy = kPolicyNames[static_cast<std::size_t>(request.spec.policy.kind)];
-  return {
-      fmt::format("{}: {} goes on with replicas that lack the states of a lost one, and what it takes to "
-                  "have these again is not counted (checkpoint-restart counts it)",
-                  spread_of(request.job), policy)};
-}
-
-Duration peer_transfer(const JobCosts& costs) {
-  if (costs.node_network.count() <= 0) return Duration::zero();
-  return costs.state_of_node / costs.node_network;
-}
-
-Duration reconfigure_time(const SetupRequest& request) {
-  return request.spec.policy.reconfigure.value_or(request.spec.policy.swap);
 }
 
 std::optional<GoodputSetup> set_up(const SetupRequest& request, Diagnostics& diagnostics) {

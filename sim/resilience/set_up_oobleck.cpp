@@ -12,7 +12,7 @@
 #include "sim/goodput/policies/oobleck.hpp"
 #include "sim/mixed_prices.hpp"
 #include "sim/resilience/plain_pipeline.hpp"
-#include "sim/resilience/policy_setup.hpp"
+#include "sim/resilience/setup_parts.hpp"
 
 namespace stagecraft {
 namespace {

@@ -11,7 +11,7 @@
 #include "sim/goodput/policies/recycle.hpp"
 #include "sim/goodput/policies/throughput_table.hpp"
 #include "sim/goodput/restart_time.hpp"
-#include "sim/resilience/policy_setup.hpp"
+#include "sim/resilience/setup_parts.hpp"
 
 namespace stagecraft {
 namespace {
