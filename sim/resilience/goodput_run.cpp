@@ -61,13 +61,7 @@ bool goes_back_by_formula(const FailureSpec& spec) {
          });
 }
 
-struct LossRate {
-  double per_s = 0;
-  bool known = true;  // false: none was seen, and this is a bound
-};
-
-// Losses of work a second of training: half a one more than was seen, since none seen is not none; nor is it
-// more than the formula has.
+// Half a loss more than was seen, since none seen is not none; nor is it more than the formula has.
 LossRate losses_of(const GoodputResult& result, double by_formula) {
   double training = 0;
   for (const Bucket bucket : {Bucket::kProductive, Bucket::kDegraded, Bucket::kLostWork, Bucket::kCheckpoint})
@@ -162,10 +156,10 @@ CheckpointSpec checkpoints_asked(const FailureSpec& spec, const GoodputSetup& se
   return checkpoint;
 }
 
-// Checkpoints for so many losses of work a second, where the policy makes any.
-void make_checkpoints(const GoodputJob& job, const CheckpointSpec& checkpoint, double failures_per_s,
+// Checkpoints for so many losses, where the policy makes any.
+void make_checkpoints(const GoodputJob& job, const CheckpointSpec& checkpoint, LossRate losses,
                       GoodputRun& ran) {
-  ran.failures_per_s = failures_per_s;
+  ran.losses = losses;
   if (!ran.setup.checkpoints) return;
   Diagnostics diagnostics;
   if (checkpoint.rule == IntervalRule::kSteps)
@@ -179,7 +173,7 @@ void make_checkpoints(const GoodputJob& job, const CheckpointSpec& checkpoint, d
                                         .nodes = ran.setup.nodes - ran.setup.spares,
                                         .gpus = job.plan().gpus(),
                                         .iteration = ran.setup.ideal.duration,
-                                        .failures_per_s = failures_per_s},
+                                        .failures_per_s = losses.per_s},
                                        diagnostics);
   throw_located(job.scenario, diagnostics);
 }
@@ -215,14 +209,10 @@ void throw_located(const Scenario& scenario, const Diagnostics& diagnostics) {
 }
 
 GoodputRun run_goodput(GoodputJob& job, const FailureSpec& spec, const GoodputRunRequest& request) {
-  GoodputRun ran{.setup = setup_of(job, spec, request.describe),
-                 .checkpointing = {},
-                 .failures_per_s = {},
-                 .losses_known = true,
-                 .result = {}};
+  GoodputRun ran{.setup = setup_of(job, spec, request.describe)};
   const CheckpointSpec checkpoint = checkpoints_asked(spec, ran.setup);
   const double by_formula = failures_for_storage(job, spec, ran.setup);
-  make_checkpoints(job, checkpoint, by_formula, ran);
+  make_checkpoints(job, checkpoint, {.per_s = by_formula}, ran);
 
   const bool never = by_formula == 0 && !has_maintenance(spec);
   const bool counts = ran.checkpointing && !ran.setup.replay && !never && !goes_back_by_formula(spec);
@@ -233,22 +223,15 @@ GoodputRun run_goodput(GoodputJob& job, const FailureSpec& spec, const GoodputRu
     pilot.repeats = kPilotRepeats;
     pilot.timeline = false;
     pilot.after_each = {};
-    for (int i = 0; i < kPilots; ++i) {
-      const LossRate losses = losses_of(repeated(job, spec, ran, pilot), by_formula);
-      make_checkpoints(job, checkpoint, losses.per_s, ran);
-      ran.losses_known = losses.known;
-    }
+    for (int i = 0; i < kPilots; ++i)
+      make_checkpoints(job, checkpoint, losses_of(repeated(job, spec, ran, pilot), by_formula), ran);
   }
   ran.result = repeated(job, spec, ran, request);
-  if (counts && given) {
-    const LossRate losses = losses_of(ran.result, by_formula);
-    ran.failures_per_s = losses.per_s;
-    ran.losses_known = losses.known;
-  }
+  if (counts && given) ran.losses = losses_of(ran.result, by_formula);
   return ran;
 }
 
-int most_nodes(const FailureSpec& spec, const GoodputSetup& setup, std::uint64_t seed) {
+int most_nodes_up(const FailureSpec& spec, const GoodputSetup& setup, std::uint64_t seed) {
   const History history = history_of(as_the_job_sees_it(spec), setup.nodes, seed, 0, setup.spares);
   Machines machines(history.nodes, history.all_up_at_start);
   int most = machines.up_count();

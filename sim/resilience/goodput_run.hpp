@@ -21,13 +21,18 @@
 
 namespace stagecraft {
 
+// Losses of work per second of training: failures that send the job back to a checkpoint in storage.
+struct LossRate {
+  double per_s = 0;
+  bool known = true;  // false: none was seen and no formula has them, so that this is a bound
+};
+
 // What the repeats of a job gave. The policies refer to the job.
 struct GoodputRun {
   GoodputSetup setup;
-  std::optional<Checkpointing> checkpointing;
-  double failures_per_s = 0;  // failures per second that checkpoints in storage serve
-  bool losses_known = true;   // false: none was seen and no formula has them, so that this is a bound
-  GoodputResult result;
+  std::optional<Checkpointing> checkpointing = {};
+  LossRate losses = {};
+  GoodputResult result = {};
 };
 
 struct GoodputRunRequest {
@@ -42,7 +47,7 @@ struct GoodputRunRequest {
                                      const GoodputRunRequest& request);
 
 // The most nodes that are up at once, in the first repeat.
-[[nodiscard]] int most_nodes(const FailureSpec& spec, const GoodputSetup& setup, std::uint64_t seed);
+[[nodiscard]] int most_nodes_up(const FailureSpec& spec, const GoodputSetup& setup, std::uint64_t seed);
 
 // throws ScenarioError where there are errors; what has no place yet gets that of its key, or of
 // the section that holds it.

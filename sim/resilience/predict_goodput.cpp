@@ -97,13 +97,12 @@ void fill_checkpoint(const GoodputJob& job, const FailureSpec& spec, const Goodp
 void advise_interval(const FailureSpec& spec, const GoodputRun& ran, GoodputReport& report) {
   if (!ran.checkpointing) return;
   const Checkpointing& times = *ran.checkpointing;
-  const auto best = best_interval(times, ran.setup.ideal.duration, ran.failures_per_s);
+  const auto best = best_interval(times, ran.setup.ideal.duration, ran.losses.per_s);
   if (!best) return;
-  if (!ran.losses_known) {
+  if (!ran.losses.known) {
     report.notes.push_back(
         "failures.checkpoint.interval: no failure of the trial repeats sent the job back to a checkpoint, so "
-        "the "
-        "optimum is not known; the interval is for half a failure in them, and depends on `horizon`");
+        "the optimum is not known; the interval is for half a failure in them, and depends on `horizon`");
     return;
   }
   report.advice.interval = best->time;
@@ -111,7 +110,7 @@ void advise_interval(const FailureSpec& spec, const GoodputRun& ran, GoodputRepo
   report.advice.interval_why = fmt::format("the optimum for {} a checkpoint", human(cost_of(times)));
   if (spec.checkpoint.mode == CheckpointMode::kInMemory)
     report.advice.interval_why += fmt::format(" in storage; memory is lost {} times a year",
-                                              mean_count(ran.failures_per_s * kSecondsPerYear));
+                                              mean_count(ran.losses.per_s * kSecondsPerYear));
 }
 
 // Nodes that are away at once are as many as there are failures during a repair, and under maintenance.
@@ -303,7 +302,7 @@ std::vector<std::string> doubts(GoodputJob& job, const FailureSpec& spec, const 
                       ran.setup.nodes, replay->trace.nodes.size(), replay->file));
   }
   if (ran.result.samples_per_s.mean > 0) return notes;
-  const int needed = ran.setup.nodes - ran.setup.spares, most = most_nodes(spec, ran.setup, seed);
+  const int needed = ran.setup.nodes - ran.setup.spares, most = most_nodes_up(spec, ran.setup, seed);
   if (most < needed)
     notes.push_back(fmt::format(
         "nothing is trained: the job needs {} nodes, and no more than {} are ever there", needed, most));
