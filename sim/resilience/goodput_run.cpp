@@ -84,7 +84,7 @@ int holders_of(GoodputJob& job, const FailureSpec& spec, int nodes) {
 
 // The chance that a lost node finds no spare: as many of the others are away.
 double pool_is_empty(const FailureSpec& spec, const GoodputSetup& setup) {
-  const double away = unavailable_share(spec, setup.nodes - setup.spares);
+  const double away = unavailable_share(spec, setup.job_nodes());
   const int others = setup.nodes - 1;
   double fewer = 0;
   for (int nodes = 0; nodes < setup.spares; ++nodes)
@@ -104,7 +104,7 @@ double corruption_found_at_once(const FailureSpec& spec, int nodes) {
 
 // Failures after which the job needs its checkpoint in storage, by formula.
 double failures_for_storage(GoodputJob& job, const FailureSpec& spec, const GoodputSetup& setup) {
-  const int nodes = setup.nodes - setup.spares;
+  const int nodes = setup.job_nodes();
   const PolicySpec& policy = spec.policy;
   const bool peers = policy.kind == PolicyKind::kHotSpares && policy.state == StateSource::kPeer;
   if (!in_memory(spec) && !peers) return failures_per_second(spec, nodes);
@@ -170,7 +170,7 @@ void make_checkpoints(const GoodputJob& job, const CheckpointSpec& checkpoint, L
                        diagnostics);
   ran.checkpointing = checkpointing_of(checkpoint,
                                        {.costs = job.costs,
-                                        .nodes = ran.setup.nodes - ran.setup.spares,
+                                        .nodes = ran.setup.job_nodes(),
                                         .gpus = job.plan().gpus(),
                                         .iteration = ran.setup.ideal.duration,
                                         .failures_per_s = losses.per_s},

@@ -37,6 +37,8 @@ struct GoodputSetup {
   AccountOf replay = {};         // replaces the policy: a published evaluation with a table of throughputs
   std::string description = {};  // the plan as text, when requested
   std::vector<std::string> notes = {};
+
+  [[nodiscard]] int job_nodes() const { return nodes - spares; }  // those that train
 };
 
 // nullopt with diagnostics where the policy does not support the scenario; they have a path and no place.

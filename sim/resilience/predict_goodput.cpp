@@ -115,7 +115,7 @@ void advise_interval(const FailureSpec& spec, const GoodputRun& ran, GoodputRepo
 
 // Nodes that are away at once are as many as there are failures during a repair, and under maintenance.
 void advise_spares(const FailureSpec& spec, const GoodputRun& ran, GoodputReport& report) {
-  const int working = ran.setup.nodes - ran.setup.spares;
+  const int working = ran.setup.job_nodes();
   const int pool = spares_for(spec, working);
   if (pool == ran.setup.spares || (pool == 0 && unavailable_share(spec, working) <= 0)) return;
   const PolicyKind kind = spec.policy.kind;
@@ -302,7 +302,7 @@ std::vector<std::string> doubts(GoodputJob& job, const FailureSpec& spec, const 
                       ran.setup.nodes, replay->trace.nodes.size(), replay->file));
   }
   if (ran.result.samples_per_s.mean > 0) return notes;
-  const int needed = ran.setup.nodes - ran.setup.spares, most = most_nodes_up(spec, ran.setup, seed);
+  const int needed = ran.setup.job_nodes(), most = most_nodes_up(spec, ran.setup, seed);
   if (most < needed)
     notes.push_back(fmt::format(
         "nothing is trained: the job needs {} nodes, and no more than {} are ever there", needed, most));
