@@ -356,6 +356,15 @@ struct PolicySpec {
   // recycle
   bool fill_bubbles = true;  // extra work goes into bubbles first
 
+  // Can nodes stand by, ready for the places of lost ones?
+  [[nodiscard]] bool has_spares() const {
+    return kind == PolicyKind::kHotSpares || kind == PolicyKind::kElastic;
+  }
+  // Does the scheduler bring another node at once for each that the job loses?
+  [[nodiscard]] bool replaces_lost_nodes() const {
+    const bool restarts = kind == PolicyKind::kCheckpointRestart || kind == PolicyKind::kNone;
+    return restarts && lost == LostNode::kReplaced;
+  }
   friend bool operator==(const PolicySpec&, const PolicySpec&) = default;
 };
 

@@ -19,10 +19,8 @@ namespace {
 // Where the scheduler replaces a lost node at once, its place is never empty and can fail again: the node is
 // back after a nanosecond. (Recorded traces are unchanged.)
 FailureSpec as_the_job_sees_it(const FailureSpec& spec) {
-  const PolicyKind kind = spec.policy.kind;
-  const bool restarts = kind == PolicyKind::kCheckpointRestart || kind == PolicyKind::kNone;
   FailureSpec seen = spec;
-  if (!restarts || spec.policy.lost != LostNode::kReplaced) return seen;
+  if (!spec.policy.replaces_lost_nodes()) return seen;
   const RepairSpec at_once{.kind = RepairKind::kConstant, .time = Duration(1), .times = {}, .file = {}};
   seen.repair = at_once;
   for (FailureProcess& process : seen.processes) {

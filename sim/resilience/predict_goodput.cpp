@@ -118,12 +118,11 @@ void advise_spares(const FailureSpec& spec, const GoodputRun& ran, GoodputReport
   const int working = ran.setup.job_nodes();
   const int pool = spares_for(spec, working);
   if (pool == ran.setup.spares || (pool == 0 && unavailable_share(spec, working) <= 0)) return;
-  const PolicyKind kind = spec.policy.kind;
-  const bool has_spares = kind == PolicyKind::kHotSpares || kind == PolicyKind::kElastic;
   const std::string spares = counted(pool, "spare");
   report.advice.spares = pool;
-  report.advice.spares_how =
-      has_spares ? "keep " + spares : "hot-spares or elastic with " + spares + " would cover what fails";
+  report.advice.spares_how = spec.policy.has_spares()
+                                 ? "keep " + spares
+                                 : "hot-spares or elastic with " + spares + " would cover what fails";
   report.advice.spares_why =
       fmt::format("in 99 % of the time no more of the {} nodes, spares among them, are away",
                   with_thousands(working + pool));
@@ -311,9 +310,7 @@ std::vector<std::string> doubts(GoodputJob& job, const FailureSpec& spec, const 
 
 // Does somebody bring a new node for each one lost?
 bool replaces_nodes(const FailureSpec& spec) {
-  const PolicyKind kind = spec.policy.kind;
-  const bool restarts = kind == PolicyKind::kCheckpointRestart || kind == PolicyKind::kNone;
-  return restarts && spec.policy.lost == LostNode::kReplaced &&
+  return spec.policy.replaces_lost_nodes() &&
          std::ranges::any_of(spec.processes, [&](const FailureProcess& process) {
            return node_losses(spec, process).share > 0;
          });

@@ -260,9 +260,8 @@ constexpr VariedInput policy_time(const char* path) {
 }
 
 std::string spares_words(const FailureSpec& spec) {
-  const PolicyKind kind = spec.policy.kind;
-  const bool has_spares = kind == PolicyKind::kHotSpares || kind == PolicyKind::kElastic;
-  return has_spares && spec.policy.spares.value_or(0) > 0 ? std::to_string(*spec.policy.spares) : "";
+  const PolicySpec& policy = spec.policy;
+  return policy.has_spares() && policy.spares.value_or(0) > 0 ? std::to_string(*policy.spares) : "";
 }
 
 void scale_spares(FailureSpec& spec, double factor) {
