@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "base/units.hpp"
-#include "sim/goodput/job.hpp"
+#include "sim/goodput/checkpointing.hpp"
 #include "sim/goodput/machines.hpp"
 
 namespace stagecraft {

@@ -596,15 +596,6 @@ void Job::close() {
 
 }  // namespace
 
-Duration Checkpointing::slowed_by() const {
-  if (mode == CheckpointMode::kSync) return {};
-  return persist - scaled(persist, 1 / slowdown);
-}
-
-Duration Checkpointing::on_demand() const {
-  return mode == CheckpointMode::kSync ? block : block + persist;
-}
-
 Account run_job(const JobSpec& spec, const History& history, Policy& policy) {
   SC_CHECK(
       spec.horizon >= Duration::zero() && spec.ideal.samples >= 1 && spec.ideal.duration > Duration::zero(),

@@ -18,8 +18,8 @@
 
 #include "base/diagnostic.hpp"
 #include "base/units.hpp"
+#include "sim/goodput/checkpointing.hpp"
 #include "sim/goodput/failure_spec.hpp"
-#include "sim/goodput/job.hpp"
 #include "sim/resilience/job_costs.hpp"
 
 namespace stagecraft {

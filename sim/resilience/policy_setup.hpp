@@ -11,7 +11,6 @@
 
 #include "base/diagnostic.hpp"
 #include "sim/goodput/failure_spec.hpp"
-#include "sim/goodput/job.hpp"
 #include "sim/goodput/policy.hpp"
 #include "sim/goodput/run_repeats.hpp"
 #include "sim/goodput/slowness.hpp"
