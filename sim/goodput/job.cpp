@@ -8,13 +8,13 @@
 #include "base/check.hpp"
 #include "sim/goodput/checkpoint_store.hpp"
 #include "sim/goodput/machines.hpp"
+#include "sim/goodput/never.hpp"
 
 namespace stagecraft {
 namespace {
 
 __extension__ using Wide = __int128;  // samples × nanoseconds pass 2^63
 
-constexpr Duration kNever = Duration::max();
 constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
 
 bool has_corruption(const History& history) {

@@ -5,15 +5,17 @@
 
 namespace stagecraft {
 
-// Seconds as a Duration; values beyond its range become "never". throws InternalError when negative or NaN.
+inline constexpr Duration kNever = Duration::max();
+
+// Seconds as a Duration; values beyond its range become kNever. throws InternalError when negative or NaN.
 [[nodiscard]] inline Duration from_seconds_or_never(double seconds) {
   constexpr double kLongest = 9.2e9;  // seconds, just under 2^63 ns
-  return seconds >= kLongest ? Duration::max() : from_seconds(seconds);
+  return seconds >= kLongest ? kNever : from_seconds(seconds);
 }
 
-// Mean time between events of this rate; "never" where there are none.
+// Mean time between events of this rate; kNever where there are none.
 [[nodiscard]] inline Duration mean_time_between(double per_second) {
-  return per_second > 0 ? from_seconds_or_never(1 / per_second) : Duration::max();
+  return per_second > 0 ? from_seconds_or_never(1 / per_second) : kNever;
 }
 
 }  // namespace stagecraft

@@ -51,14 +51,14 @@ double Stream::uniform() {
 Duration Stream::exponential(double rate_per_second) {
   SC_CHECK(rate_per_second >= 0, "a rate is not negative");
   const double unit = -std::log(uniform());
-  return rate_per_second > 0 ? from_seconds_or_never(unit / rate_per_second) : Duration::max();
+  return rate_per_second > 0 ? from_seconds_or_never(unit / rate_per_second) : kNever;
 }
 
 Duration Stream::weibull(double shape, double rate_per_second) {
   SC_CHECK(shape > 0, "a Weibull shape is positive");
   SC_CHECK(rate_per_second >= 0, "a rate is not negative");
   const double unit = std::pow(-std::log(uniform()), 1 / shape) / std::tgamma(1 + 1 / shape);
-  return rate_per_second > 0 ? from_seconds_or_never(unit / rate_per_second) : Duration::max();
+  return rate_per_second > 0 ? from_seconds_or_never(unit / rate_per_second) : kNever;
 }
 
 Duration Stream::log_uniform(Duration low, Duration high) {

@@ -63,7 +63,7 @@ class Stream {
 
   std::uint64_t bits();
   double uniform();  // in (0, 1), both ends excluded: 52 bits
-  // A time of mean 1/rate seconds: −ln(U)/rate. Duration::max() ("never") for rate 0 and beyond 292 years.
+  // A time of mean 1/rate seconds: −ln(U)/rate. kNever (never.hpp) for rate 0 and beyond 292 years.
   //   throws InternalError when the rate is negative or no number.
   Duration exponential(double rate_per_second);
   // scale·(−ln U)^(1/shape) with the scale of mean 1/rate seconds, 1/(rate·Γ(1 + 1/shape)); never as above.

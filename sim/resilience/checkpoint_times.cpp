@@ -11,13 +11,13 @@
 namespace stagecraft {
 namespace {
 
-// An interval that no job lives to see.
-constexpr double kNever = 100 * kSecondsPerYear;
+// Seconds: an interval that no job lives to see.
+constexpr double kCentury = 100 * kSecondsPerYear;
 
 // No bandwidth given: nothing to wait for.
 Duration transfer_time(double bytes, Bandwidth rate) {
   if (rate.count() <= 0) return Duration::zero();
-  return from_seconds(std::min(bytes / rate.count(), kNever));  // longer ones are refused
+  return from_seconds(std::min(bytes / rate.count(), kCentury));  // longer ones are refused
 }
 
 // The time of bytes that are spread evenly over the nodes, through their own and the common bandwidth.
@@ -92,12 +92,12 @@ Duration interval_of(const CheckpointSpec& spec, const CheckpointedJob& job, con
   if (spec.rule == IntervalRule::kTime) return spec.interval;
   const double cost = to_seconds(cost_of(times));
   // Without failures no checkpoint pays; without a cost one per step does.
-  if (job.failures_per_s <= 0) return from_seconds(kNever);
+  if (job.failures_per_s <= 0) return from_seconds(kCentury);
   if (cost <= 0) return job.iteration;
   const auto rule = spec.rule == IntervalRule::kYoung  ? young_interval
                     : spec.rule == IntervalRule::kDaly ? daly_interval
                                                        : optimal_interval;
-  return from_seconds(std::min(rule(cost, 1 / job.failures_per_s), kNever));
+  return from_seconds(std::min(rule(cost, 1 / job.failures_per_s), kCentury));
 }
 
 }  // namespace
@@ -119,7 +119,7 @@ Duration cost_of(const Checkpointing& checkpointing) {
 }
 
 bool is_never(Duration interval) {
-  return interval >= from_seconds(kNever);
+  return interval >= from_seconds(kCentury);
 }
 
 // A step that ends with the persist still counts as before it.
@@ -155,7 +155,7 @@ std::optional<BestInterval> best_interval(const Checkpointing& checkpointing, Du
   const double cost = to_seconds(cost_of(checkpointing));
   if (failures_per_s <= 0 || iteration <= Duration::zero()) return std::nullopt;
   const double best = cost > 0 ? optimal_interval(cost, 1 / failures_per_s) : 0;
-  if (best >= kNever) return std::nullopt;
+  if (best >= kCentury) return std::nullopt;
   const std::int64_t steps = std::max<std::int64_t>(std::llround(best / to_seconds(iteration)),
                                                     steps_until_written(checkpointing, iteration));
   return BestInterval{.time = steps * iteration, .steps = steps};

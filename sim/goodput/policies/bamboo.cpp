@@ -4,6 +4,7 @@
 
 #include "base/check.hpp"
 #include "base/ids.hpp"
+#include "sim/goodput/never.hpp"
 
 namespace stagecraft {
 Bamboo::Bamboo(BambooSpec spec) : spec_(std::move(spec)) {
@@ -51,7 +52,7 @@ Response Bamboo::lost(const Incident& incident, const Machines& machines) {
 // No node receives a state from now until the next plan.
 Response Bamboo::halt() {
   global_ = true;
-  training_since_ = Duration::max();
+  training_since_ = kNever;
   return {.answer = Answer::kHalt};
 }
 

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "sim/goodput/failure_spec.hpp"
+#include "sim/goodput/never.hpp"
 #include "sim/goodput/policies/seats.hpp"
 #include "sim/goodput/policy.hpp"
 
@@ -28,8 +29,8 @@ struct CheckpointRestartSpec {
   std::vector<std::pair<int, Duration>> restart;  // restart time by number of GPUs
   int gpus_per_node = 1;
   ShapeOf shape;
-  Duration between_failures = Duration::max();  // expected, of the job; kDoneWithout
-  Duration checkpoint_cost{};                   // cost of a checkpoint on demand; kDoneWithout
+  Duration between_failures = kNever;  // expected, of the job; kDoneWithout
+  Duration checkpoint_cost{};          // cost of a checkpoint on demand; kDoneWithout
 };
 
 class CheckpointRestart : public Policy {

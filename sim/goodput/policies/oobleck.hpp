@@ -25,6 +25,7 @@
 #include <utility>
 #include <vector>
 
+#include "sim/goodput/never.hpp"
 #include "sim/goodput/oobleck/planner.hpp"
 #include "sim/goodput/policy.hpp"
 
@@ -50,8 +51,8 @@ struct OobleckPolicySpec {
   std::int64_t samples = 1;  // samples per step: the batch is kept
   Duration reconfigure{};    // time for processes, groups and planning; with copy_included all of a change
   bool copy_included = false;
-  bool recompose = true;                       // otherwise new nodes only stand by
-  Duration between_changes = Duration::max();  // expected, from one incident to the next
+  bool recompose = true;              // otherwise new nodes only stand by
+  Duration between_changes = kNever;  // expected, from one incident to the next
   Duration least_step{};  // no step is shorter: X*. A mixed pipeline's cut can by luck beat those that X* is
                           // made of
 };

@@ -5,6 +5,7 @@
 
 #include "base/check.hpp"
 #include "base/ids.hpp"
+#include "sim/goodput/never.hpp"
 
 namespace stagecraft {
 Recycle::Recycle(RecycleSpec spec) : spec_(std::move(spec)) {
@@ -41,7 +42,7 @@ Response Recycle::on(const Incident& incident, const Machines& machines) {
 // No node receives a state from now until the next plan.
 Response Recycle::halt(Duration now) {
   if (!in_stall(now)) settle();
-  training_since_ = Duration::max();
+  training_since_ = kNever;
   return {.answer = Answer::kHalt};
 }
 

@@ -205,10 +205,10 @@ Account account_of(const Replay& replay, const ReplayPrices& prices) {
 }
 
 Duration published_step(std::int64_t samples, double samples_per_second) {
-  constexpr double kShortest = 1, kNever = 1e12;  // ms
-  if (samples_per_second <= 0) return std::chrono::milliseconds(static_cast<std::int64_t>(kNever));
+  constexpr double kShortest = 1, kOfNoThroughput = 1e12;  // ms
+  if (samples_per_second <= 0) return std::chrono::milliseconds(static_cast<std::int64_t>(kOfNoThroughput));
   const double time = std::floor(1000.0 * static_cast<double>(samples) / samples_per_second);
-  return std::chrono::milliseconds(static_cast<std::int64_t>(std::clamp(time, kShortest, kNever)));
+  return std::chrono::milliseconds(static_cast<std::int64_t>(std::clamp(time, kShortest, kOfNoThroughput)));
 }
 
 }  // namespace stagecraft
