@@ -15,6 +15,7 @@
 #include "sim/goodput/expected_failures.hpp"
 #include "sim/goodput/machines.hpp"
 #include "sim/goodput/spares.hpp"
+#include "sim/goodput/statistic.hpp"
 #include "tests/sim/goodput/failure_specs.hpp"
 
 namespace stagecraft {
@@ -185,10 +186,8 @@ TEST(History, KeepsTheAvailabilityOfTheClosedForm) {
         down += (incident.kind == IncidentKind::kRemove ? 1 : -1) * to_seconds(horizon - incident.time);
       shares.push_back(1 - down / to_seconds(horizon));
     }
-    double mean = 0, square = 0;
-    for (const double share : shares) mean += share / 30;
-    for (const double share : shares) square += (share - mean) * (share - mean) / 29;
-    EXPECT_NEAR(mean, 0.8, 4 * std::sqrt(square / 30));
+    const Statistic measured = statistic_of(shares);
+    EXPECT_NEAR(measured.mean, 0.8, 4 * measured.standard_error);
   }
 }
 
@@ -386,10 +385,8 @@ TEST(FailSlow, SlowsItsShareOfTheTime) {
     }
     shares.push_back(slow / to_seconds(horizon));
   }
-  double mean = 0, square = 0;
-  for (const double share : shares) mean += share / 30;
-  for (const double share : shares) square += (share - mean) * (share - mean) / 29;
-  EXPECT_NEAR(mean, 0.02, 4 * std::sqrt(square / 30));
+  const Statistic measured = statistic_of(shares);
+  EXPECT_NEAR(measured.mean, 0.02, 4 * measured.standard_error);
 }
 
 TEST(FailSlow, TellsALinkByItsTraffic) {

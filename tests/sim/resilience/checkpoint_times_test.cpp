@@ -61,7 +61,7 @@ TEST(PredictGoodput, KeepsInStorageWhatMemoryLoses) {
   spec.checkpoint.mode = CheckpointMode::kInMemory;
   const GoodputReport never = predict_goodput(with(spec));  // processes fail, and memory survives them
   EXPECT_EQ(never.advice.interval, std::nullopt);
-  EXPECT_EQ(never.buckets_s[2], 0);
+  EXPECT_EQ(seconds_in(never, Bucket::kCheckpoint), 0);
 
   spec.processes[0].causes[0].severity = FailureSeverity::kNode;
   const GoodputReport report = predict_goodput(with(spec));
@@ -99,7 +99,7 @@ TEST(PredictGoodput, SaysHowAReplayOfVarunaCheckpoints) {
   EXPECT_EQ(report.checkpoint.interval, seconds(40));
   EXPECT_EQ(report.checkpoint.steps, 10);
   EXPECT_EQ(report.checkpoint.block, seconds(3));
-  EXPECT_GT(report.buckets_s[2], 0);
+  EXPECT_GT(seconds_in(report, Bucket::kCheckpoint), 0);
   spec.policy.kind = PolicyKind::kOobleck;
   EXPECT_EQ(predict_goodput(with(spec)).checkpoint.mode, "none");
 }
@@ -135,7 +135,8 @@ TEST(PredictGoodput, SaysTheStepsBetweenCheckpointsThatRun) {
   spec.checkpoint.interval = seconds(450);
   const GoodputReport report = predict_goodput(with(spec));
   EXPECT_EQ(report.checkpoint.steps, 50);
-  const double steps = report.samples_per_s.mean * 864'000 / 4, checkpoints = report.buckets_s[2] / 10;
+  const double steps = report.samples_per_s.mean * 864'000 / 4,
+               checkpoints = seconds_in(report, Bucket::kCheckpoint) / 10;
   EXPECT_NEAR(steps / checkpoints, 50, 0.1);
 }
 
@@ -147,7 +148,8 @@ TEST(PredictGoodput, SaysWhereTheIntervalWaitsForThePersist) {
   const GoodputReport report = predict_goodput(with(spec));
   EXPECT_EQ(report.checkpoint.steps, 7);
   EXPECT_THAT(report.notes, testing::Contains(testing::HasSubstr("every 7 steps, not every 3")));
-  const double steps = report.samples_per_s.mean * 864'000 / 4, checkpoints = report.buckets_s[2] / 10;
+  const double steps = report.samples_per_s.mean * 864'000 / 4,
+               checkpoints = seconds_in(report, Bucket::kCheckpoint) / 10;
   EXPECT_NEAR(steps / checkpoints, 7, 0.01);
   spec.checkpoint.every_steps = 8;
   EXPECT_THAT(predict_goodput(with(spec)).notes,

@@ -43,8 +43,12 @@ inline Scenario with(FailureSpec spec) {
   return scenario;
 }
 
-inline double sum_of(const std::array<double, 8>& buckets) {
+inline double sum_of(const std::array<double, kBuckets>& buckets) {
   return std::accumulate(buckets.begin(), buckets.end(), 0.0);
+}
+
+inline double seconds_in(const GoodputReport& report, Bucket bucket) {
+  return report.buckets_s[static_cast<std::size_t>(bucket)];
 }
 
 // Nodes that are lost and come back, under the policy as its loader fills it in.
