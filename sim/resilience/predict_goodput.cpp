@@ -15,24 +15,25 @@
 #include "sim/goodput/run_repeats.hpp"
 #include "sim/goodput/spares.hpp"
 #include "sim/resilience/checkpoint_times.hpp"
+#include "sim/resilience/diary.hpp"
 #include "sim/resilience/goodput_run.hpp"
 #include "sim/resilience/varied_inputs.hpp"
 
 namespace stagecraft {
 namespace {
 
-MeanInterval interval_of(const Statistic& statistic) {
+MeanInterval mean_interval_of(const Statistic& statistic) {
   return {.mean = statistic.mean, .ci95 = statistic.ci95};
 }
 
 void fill_result(const GoodputRun& ran, GoodputReport& report) {
   const GoodputResult& result = ran.result;
-  report.samples_per_s = interval_of(result.samples_per_s);
+  report.samples_per_s = mean_interval_of(result.samples_per_s);
   if (auto& interval = report.samples_per_s.ci95)
     (*interval)[1] =
         std::min((*interval)[1], std::max(report.ideal_samples_per_s, report.samples_per_s.mean));
-  report.fraction_of_ideal = interval_of(result.fraction_of_ideal);
-  report.ettr = interval_of(result.ettr);
+  report.fraction_of_ideal = mean_interval_of(result.fraction_of_ideal);
+  report.ettr = mean_interval_of(result.ettr);
   report.failures = result.failures;
   report.restarts = result.restarts;
   report.mean_time_to_recover_s = result.mean_time_to_recover_s;
@@ -126,60 +127,6 @@ void advise_spares(const FailureSpec& spec, const GoodputRun& ran, GoodputReport
   report.advice.spares_why =
       fmt::format("in 99 % of the time no more of the {} nodes, spares among them, are away",
                   with_thousands(working + pool));
-}
-
-// Joins a stall into one row, however many nodes arrive and leave during it.
-std::vector<TimelineRow> with_whole_stalls(const std::vector<TimelineRow>& rows) {
-  std::vector<TimelineRow> whole;
-  for (const TimelineRow& row : rows) {
-    const bool goes_on = !whole.empty() && row.phase != Phase::kTraining && whole.back().phase == row.phase &&
-                         whole.back().cause == row.cause && whole.back().node == row.node;
-    if (goes_on)
-      whole.back().end = row.end;
-    else
-      whole.push_back(row);
-  }
-  return whole;
-}
-
-// Names of the nodes in a trace whose nodes the job has in their order (processes/trace_replay.hpp): neither
-// drawn from more servers nor more than the job has. Empty: nodes have numbers.
-std::vector<std::string> traced_names(const FailureSpec& spec, int nodes) {
-  for (const FailureProcess& process : spec.processes) {
-    const auto* replay = std::get_if<TraceReplay>(&process.law);
-    if (replay == nullptr || replay->servers) continue;
-    const Trace& trace = replay->trace;
-    if (trace.form == TraceForm::kFaults || std::ssize(trace.nodes) <= nodes) return trace.nodes;
-  }
-  return {};
-}
-
-// Stalls row by row; training from stall to stall, checkpoints among it.
-std::vector<GoodputEvent> events_of(const GoodputResult& result, const std::vector<std::string>& names) {
-  const auto name_of = [&](std::int32_t node) {
-    return node < std::ssize(names) ? names[static_cast<std::size_t>(node)] : std::to_string(node);
-  };
-  std::vector<GoodputEvent> events;
-  int trained_on = -1;
-  for (const TimelineRow& row : with_whole_stalls(result.timeline)) {
-    if (row.phase == Phase::kCheckpoint) continue;
-    if (row.phase == Phase::kTraining) {
-      if (row.nodes == trained_on) continue;
-      trained_on = row.nodes;
-      events.push_back({.time = row.start, .what = "training on " + counted(row.nodes, "node")});
-      continue;
-    }
-    trained_on = -1;
-    std::string what = words_of(bucket_of(row.phase)) + " for " + human(row.end - row.start);
-    if (row.phase == Phase::kDetect && row.cause >= 0) {
-      const auto cause = static_cast<std::size_t>(row.cause);
-      what = fmt::format("{}{}: {}; {} samples so far", result.cause_names.at(cause),
-                         row.node >= 0 ? " on node " + name_of(row.node) : "", what,
-                         with_thousands(row.samples));
-    }
-    events.push_back({.time = row.start, .what = std::move(what)});
-  }
-  return events;
 }
 
 // "given, job.yaml:9"; an option of the command line has no lines.
@@ -344,7 +291,7 @@ GoodputReport report_of(GoodputJob& job, const FailureSpec& spec, const GoodputR
   }
   report.shapes = job.shapes.asked();
   report.plan = ran.setup.description;
-  if (options.timeline) report.timeline = events_of(ran.result, traced_names(spec, ran.setup.nodes));
+  if (options.timeline) report.timeline = diary_of(ran.result, spec, ran.setup.nodes);
   return report;
 }
 
