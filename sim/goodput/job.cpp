@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "base/ids.hpp"
 #include "sim/goodput/checkpoint_store.hpp"
 #include "sim/goodput/machines.hpp"
 #include "sim/goodput/never.hpp"
@@ -30,8 +31,8 @@ class Job {
         policy_(policy),
         machines_(history.nodes, history.all_up_at_start),
         store_(spec.checkpointing, has_corruption(history)),
-        place_(static_cast<std::size_t>(history.nodes), -1),
-        trained_until_(static_cast<std::size_t>(history.nodes), Duration::min()) {
+        place_(as_index(history.nodes), -1),
+        trained_until_(as_index(history.nodes), Duration::min()) {
     account_.horizon = spec.horizon;
     account_.causes.resize(history.causes.size());
   }
@@ -212,7 +213,7 @@ void Job::spend(Phase phase, Duration time) {
   if (time == Duration::zero()) return;
   if (phase != Phase::kTraining) {
     account_[bucket_of(phase)] += time;
-    if (down_since_) account_.causes[static_cast<std::size_t>(cause_)].down += time;
+    if (down_since_) account_.causes[as_index(cause_)].down += time;
   }
   now_ += time;
   if (!spec_.timeline) return;
@@ -321,7 +322,7 @@ void Job::hear(const Incident& incident) {
 // Do steps count that the node has trained since the onset? It may have left since, and the job may be stopped.
 bool Job::corrupts(const Incident& incident) const {
   return incident.kind == IncidentKind::kCorruption &&
-         trained_until_[static_cast<std::size_t>(incident.node)] > incident.onset;
+         trained_until_[as_index(incident.node)] > incident.onset;
 }
 
 void Job::halt(const Incident& incident, const Response& response) {
@@ -329,7 +330,7 @@ void Job::halt(const Incident& incident, const Response& response) {
     corrupted_since_ = std::min(incident.onset, corrupted_since_.value_or(kNever));
   if (state_ == State::kDetecting) return;  // the plan after it is made for both
   count_failure(incident);
-  account_.causes[static_cast<std::size_t>(cause_)].lost_work += spent_;
+  account_.causes[as_index(cause_)].lost_work += spent_;
   account_[Bucket::kLostWork] += spent_;
   spent_ = {};
   persist_end_ = kNever;
@@ -352,7 +353,7 @@ void Job::hang() {
 }
 
 void Job::blame(const Incident& incident) {
-  SC_CHECK(incident.cause >= 0 && static_cast<std::size_t>(incident.cause) < account_.causes.size(),
+  SC_CHECK(incident.cause >= 0 && as_index(incident.cause) < account_.causes.size(),
            "a failure has a cause that the history names");
   cause_ = incident.cause;
   node_ = incident.node;
@@ -363,7 +364,7 @@ void Job::blame(const Incident& incident) {
 void Job::count_failure(const Incident& incident) {
   blame(incident);
   ++account_.failures;
-  ++account_.causes[static_cast<std::size_t>(cause_)].failures;
+  ++account_.causes[as_index(cause_)].failures;
   borne_ = nullptr;
 }
 
@@ -491,10 +492,10 @@ void Job::make_plan(Occasion occasion) {
   if (!plan.step) return enter(State::kStopped, kNever);
   check(*plan.step);
   corrupted_since_.reset();  // a job that stops first loads a checkpoint when it goes on
-  for (const int node : step_.nodes) place_[static_cast<std::size_t>(node)] = -1;
+  for (const int node : step_.nodes) place_[as_index(node)] = -1;
   step_ = *std::move(plan.step);
   for (std::size_t place = 0; place < step_.nodes.size(); ++place) {
-    const auto node = static_cast<std::size_t>(step_.nodes[place]);
+    const auto node = as_index(step_.nodes[place]);
     place_[node] = static_cast<int>(place);
     trained_until_[node] = kNever;
   }
@@ -515,7 +516,7 @@ void Job::check(const StepPlan& step) const {
 void Job::go_back(const CheckpointStore::Source& source) {
   const Duration undone = progress_.trained - source.progress.trained;
   account_[Bucket::kLostWork] += undone;
-  if (down_since_) account_.causes[static_cast<std::size_t>(cause_)].lost_work += undone;
+  if (down_since_) account_.causes[as_index(cause_)].lost_work += undone;
   account_.undone_steps += progress_.steps - source.progress.steps;
   if (undone > Duration::zero() && source.only_storage) ++account_.went_back;
   progress_ = source.progress;
@@ -561,7 +562,7 @@ void Job::go_on() {
 double Job::slowed() const {
   if (step_.slowness_priced) return 1;
   const std::vector<SlowPlace> slow =
-      slow_places(machines_, [this](int node) { return place_[static_cast<std::size_t>(node)]; });
+      slow_places(machines_, [this](int node) { return place_[as_index(node)]; });
   if (slow.empty() || !spec_.slow_replicas) return slowest_factor(slow);
   return std::ranges::max(spec_.slow_replicas(static_cast<int>(step_.nodes.size()), slow));
 }

@@ -3,14 +3,15 @@
 #include <algorithm>
 
 #include "base/check.hpp"
+#include "base/ids.hpp"
 
 namespace stagecraft {
 
-Machines::Machines(int nodes, bool all_up_at_start) : nodes_(static_cast<std::size_t>(nodes)) {
+Machines::Machines(int nodes, bool all_up_at_start) : nodes_(as_index(nodes)) {
   if (!all_up_at_start) return;
   in_order_.reserve(nodes_.size());
   for (int node = 0; node < nodes; ++node) {
-    nodes_[static_cast<std::size_t>(node)].up = true;
+    nodes_[as_index(node)].up = true;
     in_order_.push_back(node);
   }
 }
@@ -35,7 +36,7 @@ std::optional<Duration> Machines::until_next_due(Duration now) const {
 
 void Machines::apply(const Incident& incident) {
   SC_CHECK(incident.node >= 0 && incident.node < count(), "an incident hits a node that the history has");
-  Node& node = nodes_[static_cast<std::size_t>(incident.node)];
+  Node& node = nodes_[as_index(incident.node)];
   switch (incident.kind) {
     case IncidentKind::kAdd:
       SC_CHECK(!node.up, "a node is added while it is absent");
@@ -62,7 +63,7 @@ void Machines::apply(const Incident& incident) {
 }
 
 void Machines::set_factor(const Incident& incident, double factor) {
-  Node& node = nodes_[static_cast<std::size_t>(incident.node)];
+  Node& node = nodes_[as_index(incident.node)];
   if (!node.up) return;  // its slowness went with it
   (incident.part == SlowPart::kCompute ? node.compute : node.traffic) = factor;
   std::erase(slow_, incident.node);

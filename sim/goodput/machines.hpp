@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/ids.hpp"
 #include "base/units.hpp"
 #include "sim/goodput/incident.hpp"
 
@@ -17,14 +18,14 @@ class Machines {
   void apply(const Incident& incident);
 
   [[nodiscard]] int count() const { return static_cast<int>(nodes_.size()); }  // up or not
-  [[nodiscard]] bool up(int node) const { return nodes_[static_cast<std::size_t>(node)].up; }
+  [[nodiscard]] bool up(int node) const { return nodes_[as_index(node)].up; }
   // Number of arrivals of the node: a node that left and came back holds no state.
-  [[nodiscard]] int life(int node) const { return nodes_[static_cast<std::size_t>(node)].life; }
+  [[nodiscard]] int life(int node) const { return nodes_[as_index(node)].life; }
   // When the node is usable (docs/resilience.md, section 1: creating, ready).
-  [[nodiscard]] Duration due(int node) const { return nodes_[static_cast<std::size_t>(node)].due; }
+  [[nodiscard]] Duration due(int node) const { return nodes_[as_index(node)].due; }
   // Factors on its compute and its traffic (>= 1), and the larger of the two.
-  [[nodiscard]] double compute(int node) const { return nodes_[static_cast<std::size_t>(node)].compute; }
-  [[nodiscard]] double traffic(int node) const { return nodes_[static_cast<std::size_t>(node)].traffic; }
+  [[nodiscard]] double compute(int node) const { return nodes_[as_index(node)].compute; }
+  [[nodiscard]] double traffic(int node) const { return nodes_[as_index(node)].traffic; }
   [[nodiscard]] double factor(int node) const;
   // The nodes that are up, in the order of their adds; at the start by number.
   [[nodiscard]] const std::vector<int>& in_order() const { return in_order_; }

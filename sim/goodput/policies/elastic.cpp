@@ -4,6 +4,7 @@
 #include <cstddef>
 
 #include "base/check.hpp"
+#include "base/ids.hpp"
 #include "sim/goodput/restart_time.hpp"
 
 namespace stagecraft {
@@ -12,8 +13,8 @@ ElasticDataParallel::ElasticDataParallel(ElasticSpec spec) : spec_(std::move(spe
   SC_CHECK(spec_.replicas >= 1 && spec_.replica_nodes >= 1, "a job has a replica, a replica has a node");
   SC_CHECK(spec_.min_replicas >= 1 && spec_.min_replicas <= spec_.replicas,
            "the job waits for no more replicas than it has");
-  nodes_.assign(static_cast<std::size_t>(spec_.replicas) * static_cast<std::size_t>(spec_.replica_nodes), -1);
-  replicas_.resize(static_cast<std::size_t>(spec_.replicas));
+  nodes_.assign(as_index(spec_.replicas) * as_index(spec_.replica_nodes), -1);
+  replicas_.resize(as_index(spec_.replicas));
 }
 
 int ElasticDataParallel::count(State state) const {
@@ -22,9 +23,9 @@ int ElasticDataParallel::count(State state) const {
 }
 
 ElasticDataParallel::Replica* ElasticDataParallel::replica_of(int node) {
-  const auto at = static_cast<std::size_t>(node);
+  const auto at = as_index(node);
   if (at >= places_.size() || places_[at] < 0) return nullptr;
-  return &replicas_[static_cast<std::size_t>(places_[at] / spec_.replica_nodes)];
+  return &replicas_[as_index(places_[at] / spec_.replica_nodes)];
 }
 
 Response ElasticDataParallel::on(const Incident& incident, const Machines& machines) {
@@ -55,8 +56,8 @@ Response ElasticDataParallel::lose(const Incident& incident) {
   if (replica == nullptr) return {};
   const bool trained = replica->state == State::kTrains;
   if (incident.kind == IncidentKind::kRemove) {
-    int& place = places_[static_cast<std::size_t>(incident.node)];
-    nodes_[static_cast<std::size_t>(place)] = -1;
+    int& place = places_[as_index(incident.node)];
+    nodes_[as_index(place)] = -1;
     place = -1;
     replica->state = State::kShort;
   } else if (replica->state != State::kShort) {
@@ -74,14 +75,14 @@ Response ElasticDataParallel::lose(const Incident& incident) {
 }
 
 void ElasticDataParallel::seat_nodes(const Machines& machines, Duration from) {
-  places_.resize(static_cast<std::size_t>(machines.count()), -1);
+  places_.resize(as_index(machines.count()), -1);
   auto next = machines.in_order().begin();
   for (std::size_t place = 0; place < nodes_.size(); ++place) {
     if (nodes_[place] >= 0) continue;
-    while (next != machines.in_order().end() && places_[static_cast<std::size_t>(*next)] >= 0) ++next;
+    while (next != machines.in_order().end() && places_[as_index(*next)] >= 0) ++next;
     if (next == machines.in_order().end()) break;
     nodes_[place] = *next;
-    places_[static_cast<std::size_t>(*next)] = static_cast<int>(place);
+    places_[as_index(*next)] = static_cast<int>(place);
   }
   const auto size = static_cast<std::ptrdiff_t>(spec_.replica_nodes);
   for (std::size_t r = 0; r < replicas_.size(); ++r) {
@@ -100,7 +101,7 @@ Duration ElasticDataParallel::reloaded_by(int replicas) const {
   for (const Replica& replica : replicas_)
     if (replica.state == State::kReloads) times.push_back(replica.reloaded);
   std::ranges::sort(times);
-  return times[static_cast<std::size_t>(replicas) - 1];
+  return times[as_index(replicas) - 1];
 }
 
 void ElasticDataParallel::admit(Duration by) {
@@ -150,7 +151,7 @@ Plan ElasticDataParallel::from_checkpoint(const Situation& situation) {
   for (Replica& replica : replicas_)
     if (replica.state != State::kShort) replica.state = State::kTrains;
   for (std::size_t place = 0; place < nodes_.size(); ++place) {
-    if (replicas_[place / static_cast<std::size_t>(spec_.replica_nodes)].state != State::kTrains) continue;
+    if (replicas_[place / as_index(spec_.replica_nodes)].state != State::kTrains) continue;
     plan.stall.wait = std::max(plan.stall.wait, situation.machines.due(nodes_[place]) - situation.now);
   }
   if (started_) {
@@ -174,7 +175,7 @@ Plan ElasticDataParallel::train(Plan plan, Duration now) {
   SC_CHECK(shape.has_value(), "as many replicas as the policy allows can train");
   StepPlan step = {.duration = shape->duration, .samples = shape->samples, .nodes = {}};
   for (std::size_t place = 0; place < nodes_.size(); ++place)
-    if (replicas_[place / static_cast<std::size_t>(spec_.replica_nodes)].state == State::kTrains)
+    if (replicas_[place / as_index(spec_.replica_nodes)].state == State::kTrains)
       step.nodes.push_back(nodes_[place]);
   plan.step = std::move(step);
   const Duration begin = now + plan.stall.total();

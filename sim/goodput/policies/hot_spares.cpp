@@ -4,6 +4,7 @@
 #include <limits>
 #include <utility>
 
+#include "base/ids.hpp"
 #include "sim/goodput/restart_time.hpp"
 
 namespace stagecraft {
@@ -21,7 +22,7 @@ Response HotSpares::on(const Incident& incident, const Machines& machines) {
         cold_ = false;
       }
       hit_ = true;
-      lost_[static_cast<std::size_t>(seats_.place_of(incident.node))] = 1;
+      lost_[as_index(seats_.place_of(incident.node))] = 1;
       return {.answer = stopped_ ? Answer::kNothing : Answer::kHalt};
     }
     case IncidentKind::kAnnounced:
@@ -107,13 +108,13 @@ bool HotSpares::state_survives() const {
   const std::size_t places = seats_.nodes().size();
   if (std::count(lost_.begin(), lost_.end(), 1) == 0) return true;
   if (spec_.backup_distance > 0) {
-    const auto distance = static_cast<std::size_t>(spec_.backup_distance);
+    const auto distance = as_index(spec_.backup_distance);
     for (std::size_t place = 0; place < places; ++place)
       if (lost_[place] != 0 && lost_[(place + distance) % places] != 0) return false;
     return places > distance;
   }
   if (!spec_.holders) return false;
-  const auto is_left = [&](int place) { return lost_[static_cast<std::size_t>(place)] == 0; };
+  const auto is_left = [&](int place) { return lost_[as_index(place)] == 0; };
   return std::ranges::all_of(spec_.holders(static_cast<int>(places)), [&](const std::vector<int>& of_state) {
     return std::ranges::any_of(of_state, is_left);
   });

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/ids.hpp"
 #include "sim/goodput/failure_spec.hpp"
 #include "sim/goodput/policies/seats.hpp"
 #include "sim/goodput/policies/slow_ladder.hpp"
@@ -44,8 +45,7 @@ struct HotSparesSpec {
 
 class HotSpares : public Policy {
  public:
-  explicit HotSpares(HotSparesSpec spec)
-      : spec_(std::move(spec)), lost_(static_cast<std::size_t>(spec_.nodes)) {}
+  explicit HotSpares(HotSparesSpec spec) : spec_(std::move(spec)), lost_(as_index(spec_.nodes)) {}
 
   Response on(const Incident& incident, const Machines& machines) override;
   Plan plan(const Situation& situation) override;

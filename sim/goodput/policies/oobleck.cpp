@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "base/ids.hpp"
 
 namespace stagecraft {
 namespace {
@@ -15,7 +16,7 @@ bool contains(const std::vector<int>& nodes, int node) {
 }  // namespace
 
 bool OobleckPolicy::trains(int node) const {
-  const auto index = static_cast<std::size_t>(node);
+  const auto index = as_index(node);
   return running_ && index < trains_.size() && trains_[index];
 }
 
@@ -26,7 +27,7 @@ void OobleckPolicy::settle(Duration now) {
   holders_.clear();
   for (const NodeLayers& held :
        planner_.ask([&](OobleckPlanner& planner) { return planner.layers(layout_); }))
-    holders_.push_back({.layers = held, .life = lives_[static_cast<std::size_t>(held.node)]});
+    holders_.push_back({.layers = held, .life = lives_[as_index(held.node)]});
 }
 
 void OobleckPolicy::lose_state(int node) {
@@ -124,7 +125,7 @@ bool OobleckPolicy::pays(const Change& from, const Change& to, Duration more_sta
 Plan OobleckPolicy::plan(const Situation& situation) {
   settle(situation.now);
   std::erase_if(leaving_, [&](const auto& entry) { return entry.second <= situation.now; });
-  lives_.resize(static_cast<std::size_t>(situation.machines.count()));
+  lives_.resize(as_index(situation.machines.count()));
   if (!started_ || !running_ || situation.corrupted) return restart(situation, situation.corrupted);
   const std::vector<int> here = usable(situation, situation.now);
   std::vector<int> lost;
@@ -209,8 +210,8 @@ Plan OobleckPolicy::take(Change change, PlanStall stall, const Situation& situat
   for (const auto& pipeline : layout_.pipelines)
     step.nodes.insert(step.nodes.end(), pipeline.begin(), pipeline.end());
   trains_.assign(lives_.size(), false);
-  for (const int node : step.nodes) trains_[static_cast<std::size_t>(node)] = true;
-  for (const int node : step.nodes) lives_[static_cast<std::size_t>(node)] = situation.machines.life(node);
+  for (const int node : step.nodes) trains_[as_index(node)] = true;
+  for (const int node : step.nodes) lives_[as_index(node)] = situation.machines.life(node);
   plan.step = std::move(step);
   plan.review = next_review(situation);
   return plan;

@@ -5,6 +5,7 @@
 #include <limits>
 #include <vector>
 
+#include "base/ids.hpp"
 #include "sim/goodput/machines.hpp"
 
 namespace stagecraft {
@@ -14,7 +15,7 @@ class Seats {
   [[nodiscard]] bool has(int node) const { return place_of(node) >= 0; }
   // -1: none.
   [[nodiscard]] int place_of(int node) const {
-    return static_cast<std::size_t>(node) < places_.size() ? places_[static_cast<std::size_t>(node)] : -1;
+    return as_index(node) < places_.size() ? places_[as_index(node)] : -1;
   }
   [[nodiscard]] const std::vector<int>& nodes() const { return nodes_; }
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "base/ids.hpp"
 #include "sim/goodput/restart_time.hpp"
 
 namespace stagecraft {
@@ -12,8 +13,8 @@ Varuna::Varuna(VarunaSpec spec) : spec_(std::move(spec)) {
 }
 
 Response Varuna::on(const Incident& incident, const Machines& machines) {
-  leaving_.resize(static_cast<std::size_t>(machines.count()), 0);
-  char& leaving = leaving_[static_cast<std::size_t>(incident.node)];
+  leaving_.resize(as_index(machines.count()), 0);
+  char& leaving = leaving_[as_index(incident.node)];
   switch (incident.kind) {
     case IncidentKind::kRemove:
     case IncidentKind::kFault:
@@ -52,13 +53,13 @@ Response Varuna::failed(const Incident& incident) {
 
 Plan Varuna::plan(const Situation& situation) {
   const Machines& machines = situation.machines;
-  leaving_.resize(static_cast<std::size_t>(machines.count()), 0);
+  leaving_.resize(as_index(machines.count()), 0);
   const bool saved = situation.occasion == Occasion::kCheckpointed || (saved_ && !unsaved_);
   Plan plan{.undo = started_ && !saved ? Undo::kToCheckpoint : Undo::kNothing};
   nodes_ = staying(machines);
   const std::optional<ShapedStep> before = std::exchange(shape_, best(nodes_));
   if (shape_) {
-    nodes_.resize(static_cast<std::size_t>(shape_->nodes));
+    nodes_.resize(as_index(shape_->nodes));
     plan.step = StepPlan{.duration = shape_->duration, .samples = shape_->samples, .nodes = nodes_};
     const bool has_left = situation.occasion == Occasion::kCheckpointed && !announced_ && shape_ == before;
     if (has_left) return plan;  // whom the checkpoint was for
@@ -83,7 +84,7 @@ Plan Varuna::plan(const Situation& situation) {
 std::vector<int> Varuna::staying(const Machines& machines) const {
   std::vector<int> nodes;
   for (const int node : machines.in_order())
-    if (leaving_[static_cast<std::size_t>(node)] == 0) nodes.push_back(node);
+    if (leaving_[as_index(node)] == 0) nodes.push_back(node);
   return nodes;
 }
 
