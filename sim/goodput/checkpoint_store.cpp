@@ -4,6 +4,7 @@
 #include <iterator>
 
 #include "base/check.hpp"
+#include "base/ids.hpp"
 
 namespace stagecraft {
 namespace {
@@ -34,7 +35,7 @@ bool ring_survives(const std::vector<bool>& lost, std::size_t first, std::size_t
 
 bool recoverable_from_memory(const std::vector<bool>& lost, int copies) {
   SC_CHECK(copies >= 1, "a shard has at least its own host");
-  const std::size_t m = std::min(static_cast<std::size_t>(copies), lost.size());
+  const std::size_t m = std::min(as_index(copies), lost.size());
   if (m == 0) return true;
   const std::size_t groups = lost.size() / m;
   for (std::size_t group = 0; group < groups; ++group) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/check.hpp"
+#include "base/ids.hpp"
 #include "sim/goodput/closed_forms.hpp"
 #include "sim/goodput/expected_failures.hpp"
 #include "sim/goodput/history.hpp"
@@ -52,7 +53,7 @@ FailureSpec with_repairs(const FailureSpec& spec) {
 class AwayInHistories {
  public:
   AwayInHistories(const FailureSpec& spec, int nodes, int spares)
-      : time_(static_cast<std::size_t>(nodes + spares) + 1) {
+      : time_(as_index(nodes + spares) + 1) {
     constexpr int kEnoughLosses = 4'000, kMostHistories = 400;
     int losses = 0;
     for (int repeat = 0; repeat < kMostHistories && losses < kEnoughLosses; ++repeat)
@@ -63,7 +64,7 @@ class AwayInHistories {
     double all = 0, within = 0;
     for (const double time : time_) all += time;
     int away = 0;
-    while ((within += time_[static_cast<std::size_t>(away)]) < 0.99 * all) ++away;
+    while ((within += time_[as_index(away)]) < 0.99 * all) ++away;
     return away;
   }
 
@@ -74,12 +75,12 @@ class AwayInHistories {
     for (const Incident& incident : history.incidents) {
       const bool lost = incident.kind == IncidentKind::kRemove;
       if (!lost && incident.kind != IncidentKind::kAdd) continue;
-      time_[static_cast<std::size_t>(away)] += to_seconds(incident.time - since);
+      time_[as_index(away)] += to_seconds(incident.time - since);
       since = incident.time;
       away += lost ? 1 : -1;
       losses += lost ? 1 : 0;
     }
-    time_[static_cast<std::size_t>(away)] += to_seconds(horizon - since);
+    time_[as_index(away)] += to_seconds(horizon - since);
     return losses;
   }
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "base/ids.hpp"
 
 namespace stagecraft {
 
@@ -19,13 +20,12 @@ NodeClocks::NodeClocks(int process, std::vector<ClockLaw> laws, Fleet& fleet)
     : process_(process),
       laws_(std::move(laws)),
       fleet_(fleet),
-      draws_(laws_.size() * static_cast<std::size_t>(fleet.nodes())) {
+      draws_(laws_.size() * as_index(fleet.nodes())) {
   SC_CHECK(laws_.size() < 256, "the number of a component has eight bits of a stream's key");
 }
 
 std::uint32_t& NodeClocks::draws(int law, int node) {
-  return draws_[static_cast<std::size_t>(law) * static_cast<std::size_t>(fleet_.nodes()) +
-                static_cast<std::size_t>(node)];
+  return draws_[as_index(law) * as_index(fleet_.nodes()) + as_index(node)];
 }
 
 void NodeClocks::back(int node, Duration now) {
@@ -34,7 +34,7 @@ void NodeClocks::back(int node, Duration now) {
 
 // The next failure of a node that is up; nothing is kept of one beyond the horizon.
 void NodeClocks::wind(int law, int node, Duration now) {
-  const ClockLaw& of = laws_[static_cast<std::size_t>(law)];
+  const ClockLaw& of = laws_[as_index(law)];
   const std::uint32_t number = draws(law, node)++;
   const auto entity = static_cast<std::uint32_t>(node);
   Stream stream = fleet_.stream(process_ | law << 8, entity, Purpose::kTimeToFailure, number);
@@ -72,9 +72,7 @@ void NodeClocks::fire(const Event& event) {
 void NodeClocks::failed(int node, Duration now) {
   if (!fleet_.up(node)) return;
   for (int law = 0; law < static_cast<int>(laws_.size()); ++law)
-    if (laws_[static_cast<std::size_t>(law)].lemon_factor != 1 &&
-        laws_[static_cast<std::size_t>(law)].shape == 1)
-      wind(law, node, now);
+    if (laws_[as_index(law)].lemon_factor != 1 && laws_[as_index(law)].shape == 1) wind(law, node, now);
 }
 
 }  // namespace stagecraft

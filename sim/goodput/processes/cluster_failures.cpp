@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "base/ids.hpp"
 #include "sim/goodput/failure_spec.hpp"
 
 namespace stagecraft {
@@ -94,7 +95,7 @@ void Bursts::fire(const Event& event) {
   std::vector<int> up;
   for (int node = event.node; node < event.node + nodes_of(domain); ++node)
     if (fleet_.up(node)) up.push_back(node);
-  const std::size_t size = std::min(up.size(), static_cast<std::size_t>(size_of(domain, event.number)));
+  const std::size_t size = std::min(up.size(), as_index(size_of(domain, event.number)));
   // A burst draws at most as many numbers as its domain has nodes; the next burst starts after them.
   const auto domain_nodes = static_cast<std::uint32_t>(law_.domain_nodes);
   Stream stream = fleet_.stream(process_, entity, Purpose::kBurstChoice, event.number * domain_nodes);

@@ -6,6 +6,7 @@
 #include <variant>
 
 #include "base/check.hpp"
+#include "base/ids.hpp"
 #include "sim/goodput/processes/laws.hpp"
 
 namespace stagecraft {
@@ -23,7 +24,7 @@ Fleet::Fleet(const FailureSpec& spec, const FleetSize& size, const RepeatKey& ke
   SC_CHECK(nodes >= 1, "a cluster has nodes");
   const bool empty = std::ranges::any_of(
       spec.processes, [](const FailureProcess& process) { return says_who_is_there(process.law); });
-  states_.assign(static_cast<std::size_t>(nodes), NodeState{});
+  states_.assign(as_index(nodes), NodeState{});
   for (NodeState& state : states_) state.absent = empty;
   up_count_ = empty ? 0 : nodes;
   history_.nodes = nodes;
@@ -47,7 +48,7 @@ void Fleet::name_causes() {
 }
 
 const Cause& Fleet::cause(int process, int cause) const {
-  return spec_.processes[static_cast<std::size_t>(process)].causes[static_cast<std::size_t>(cause)];
+  return spec_.processes[as_index(process)].causes[as_index(cause)];
 }
 
 IncidentKind Fleet::kind_of(int process, int number) const {
@@ -76,12 +77,12 @@ Stream Fleet::stream(int process, std::uint32_t entity, Purpose purpose, std::ui
 }
 
 int Fleet::choose_cause(int process, std::uint32_t entity, std::uint32_t number) const {
-  const std::vector<Cause>& causes = spec_.processes[static_cast<std::size_t>(process)].causes;
+  const std::vector<Cause>& causes = spec_.processes[as_index(process)].causes;
   const int last = static_cast<int>(causes.size()) - 1;
   if (last == 0) return 0;
   double rest = stream(process, entity, Purpose::kCause, number).uniform();
   for (int i = 0; i < last; ++i) {
-    rest -= causes[static_cast<std::size_t>(i)].share;
+    rest -= causes[as_index(i)].share;
     if (rest < 0) return i;
   }
   return last;
@@ -92,8 +93,7 @@ void Fleet::schedule(const Event& event) {
 }
 
 Incident Fleet::incident_of(const Failure& failure, IncidentKind kind) const {
-  const auto process = static_cast<std::size_t>(failure.process),
-             number = static_cast<std::size_t>(failure.cause);
+  const auto process = as_index(failure.process), number = as_index(failure.cause);
   const bool announced = is_announced(spec_.processes[process].law);
   return {
       .time = failure.time,
@@ -115,7 +115,7 @@ std::optional<Duration> Fleet::repair_time(const Failure& failure) const {
   SC_CHECK(!repair.times.empty(), "an empirical law has samples");
   Stream draws = stream(failure.process, failure.entity, Purpose::kRepair, failure.number);
   const int chosen = draws.below(static_cast<int>(repair.times.size()));
-  return std::max(repair.times[static_cast<std::size_t>(chosen)], kShortestRepair);
+  return std::max(repair.times[as_index(chosen)], kShortestRepair);
 }
 
 void Fleet::count_incident(int node, Duration now) {
@@ -221,7 +221,7 @@ History Fleet::run() {
     const Event event = agenda_.top();
     agenda_.pop();
     if (event.process != kRepairShop)
-      processes_[static_cast<std::size_t>(event.process)]->fire(event);
+      processes_[as_index(event.process)]->fire(event);
     else
       mend(event, event.number);
   }

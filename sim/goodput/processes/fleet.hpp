@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/ids.hpp"
 #include "base/units.hpp"
 #include "sim/goodput/failure_spec.hpp"
 #include "sim/goodput/incident.hpp"
@@ -100,8 +101,8 @@ class Fleet {
     bool operator()(const Event& a, const Event& b) const { return a.order() > b.order(); }
   };
 
-  [[nodiscard]] NodeState& state(int node) { return states_[static_cast<std::size_t>(node)]; }
-  [[nodiscard]] const NodeState& state(int node) const { return states_[static_cast<std::size_t>(node)]; }
+  [[nodiscard]] NodeState& state(int node) { return states_[as_index(node)]; }
+  [[nodiscard]] const NodeState& state(int node) const { return states_[as_index(node)]; }
   [[nodiscard]] const Cause& cause(int process, int cause) const;
   [[nodiscard]] Incident incident_of(const Failure& failure, IncidentKind kind) const;
   [[nodiscard]] std::optional<Duration> repair_time(const Failure& failure) const;

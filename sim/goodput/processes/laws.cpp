@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/check.hpp"
+#include "base/ids.hpp"
 #include "sim/goodput/processes/clocks.hpp"
 #include "sim/goodput/processes/cluster_failures.hpp"
 #include "sim/goodput/processes/slow_nodes.hpp"
@@ -136,7 +137,7 @@ double effective_rate(const ExponentialFailures& law, int nodes) {
 }
 
 std::unique_ptr<Process> make_process(const FailureSpec& spec, int number, Fleet& fleet) {
-  return std::visit(Maker(spec, number, fleet), spec.processes[static_cast<std::size_t>(number)].law);
+  return std::visit(Maker(spec, number, fleet), spec.processes[as_index(number)].law);
 }
 
 double most_incidents_per_day(const FailureLaw& law, int nodes) {

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/check.hpp"
+#include "base/ids.hpp"
 #include "sim/goodput/failure_spec.hpp"
 
 namespace stagecraft {
@@ -23,12 +24,12 @@ SlowNodes::SlowNodes(int process, const FailSlow& law, Fleet& fleet)
       law_(law),
       fleet_(fleet),
       rate_(slow_onsets_per_second(law)),
-      draws_(static_cast<std::size_t>(fleet.nodes())) {
+      draws_(as_index(fleet.nodes())) {
   SC_CHECK(law.low_factor >= 1 && law.low_factor <= law.high_factor, "slow is not fast");
 }
 
 void SlowNodes::back(int node, Duration now) {
-  const std::uint32_t number = draws_[static_cast<std::size_t>(node)]++;
+  const std::uint32_t number = draws_[as_index(node)]++;
   Stream stream = fleet_.stream(process_, static_cast<std::uint32_t>(node), Purpose::kSlowOnset, number);
   const Duration gap = stream.exponential(rate_);
   if (gap >= fleet_.horizon() - now) return;
@@ -42,7 +43,7 @@ void SlowNodes::back(int node, Duration now) {
 }
 
 void SlowNodes::fire(const Event& event) {
-  const auto node = static_cast<std::size_t>(event.node);
+  const auto node = as_index(event.node);
   if (!fleet_.up(event.node) || event.number != draws_[node]) return;
   if (event.what == kEnd) {
     fleet_.slow(process_, event, law_.part, 1);
@@ -63,7 +64,7 @@ void SlowNodes::fire(const Event& event) {
 }
 
 void Corruptions::back(int node, Duration now) {
-  const std::uint32_t number = draws_[static_cast<std::size_t>(node)]++;
+  const std::uint32_t number = draws_[as_index(node)]++;
   Stream stream =
       fleet_.stream(process_, static_cast<std::uint32_t>(node), Purpose::kCorruptionOnset, number);
   const Duration gap = stream.exponential(law_.rate_per_node_day / kSecondsPerDay);
@@ -96,7 +97,7 @@ void Corruptions::fire(const Event& event) {
   if (event.what == kDiscovery)
     return fleet_.corrupt({.time = event.time, .process = process_, .node = event.node, .id = event.id},
                           onsets_[event.number]);
-  if (!fleet_.up(event.node) || event.number != draws_[static_cast<std::size_t>(event.node)]) return;
+  if (!fleet_.up(event.node) || event.number != draws_[as_index(event.node)]) return;
   discover_later(event);
   back(event.node, event.time);
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/ids.hpp"
 #include "sim/goodput/failure_spec.hpp"
 #include "sim/goodput/processes/fleet.hpp"
 #include "sim/goodput/processes/process.hpp"
@@ -39,7 +40,7 @@ class SlowNodes : public Process {
 class Corruptions : public Process {
  public:
   Corruptions(int process, const SilentCorruption& law, Fleet& fleet)
-      : process_(process), law_(law), fleet_(fleet), draws_(static_cast<std::size_t>(fleet.nodes())) {}
+      : process_(process), law_(law), fleet_(fleet), draws_(as_index(fleet.nodes())) {}
 
   void fire(const Event& event) override;
   void back(int node, Duration now) override;

@@ -8,6 +8,7 @@
 #include <tuple>
 
 #include "base/check.hpp"
+#include "base/ids.hpp"
 
 namespace stagecraft {
 
@@ -57,7 +58,7 @@ class Market {
     return Stream(key, first);
   }
   [[nodiscard]] double chance(const std::array<double, 24>& table, std::uint32_t hour) const {
-    return table[(static_cast<std::size_t>(law_.start_hour) + hour) % table.size()];
+    return table[(as_index(law_.start_hour) + hour) % table.size()];
   }
   static Duration start_of(std::uint32_t hour) { return std::chrono::hours(hour); }
 
@@ -104,7 +105,7 @@ class Market {
       if (change.event == TraceEvent::kRemove) {
         rows_.push_back({.time = time, .event = TraceEvent::kRemove, .node = change.node});
         std::erase(present_, change.node);
-      } else if (present_.size() < static_cast<std::size_t>(run_.capacity)) {
+      } else if (present_.size() < as_index(run_.capacity)) {
         const std::int32_t node = add(time);
         if (change.leaves && *change.leaves >= change.second)
           agenda.push({.second = *change.leaves, .event = TraceEvent::kRemove, .node = node, .leaves = {}});

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/check.hpp"
+#include "base/ids.hpp"
 
 namespace stagecraft {
 
@@ -82,7 +83,7 @@ std::vector<PlayedRow> play(const TraceReplay& replay, Duration horizon) {
                     .node = rows[i].node,
                     .cause = rows[i].cause,
                     .fault = rows[i].fault,
-                    .id = static_cast<std::int32_t>(i + rows.size() * static_cast<std::size_t>(round))};
+                    .id = static_cast<std::int32_t>(i + rows.size() * as_index(round))};
       if (row.event == TraceEvent::kFaultStart) started[row.fault] = row.time;
       if (row.event == TraceEvent::kFaultEnd)
         row.time = std::max(row.time, started[row.fault] + kShortestFault);
@@ -129,7 +130,7 @@ std::vector<Duration> there_at_start(const TraceReplay& replay, Duration horizon
     for (const TraceCount& row : rows) {
       const Duration time = clock.at(row.time, round);
       if (time > Duration(0)) return came;
-      came.resize(static_cast<std::size_t>(std::clamp(scaled_count(replay, row.available), 0, most)), time);
+      came.resize(as_index(std::clamp(scaled_count(replay, row.available), 0, most)), time);
     }
   return came;
 }
@@ -140,9 +141,9 @@ Membership::Membership(int process, std::vector<PlayedRow> rows, std::size_t nam
       rows_(std::move(rows)),
       creation_(creation),
       fleet_(fleet),
-      own_places_(names <= static_cast<std::size_t>(fleet.nodes())),
+      own_places_(names <= as_index(fleet.nodes())),
       place_of_(names, -1),
-      left_at_(static_cast<std::size_t>(fleet.nodes())) {
+      left_at_(as_index(fleet.nodes())) {
   for (int i = 0; i < fleet.nodes(); ++i) free_.push(i);
 }
 
@@ -162,11 +163,11 @@ std::optional<int> Membership::free_place(std::int32_t name) const {
 }
 
 bool Membership::add(const PlayedRow& row) {
-  std::int32_t& place = place_of_[static_cast<std::size_t>(row.node)];
+  std::int32_t& place = place_of_[as_index(row.node)];
   if (place >= 0) return true;  // there already: a repeated trace begins with nodes left over from its end
   const std::optional<int> free = free_place(row.node);
   if (!free) return true;
-  if (left_at_[static_cast<std::size_t>(*free)] == now_) return false;
+  if (left_at_[as_index(*free)] == now_) return false;
   if (!own_places_) free_.pop();
   place = *free;
   fleet_.join(place, now_, row.id, std::max(now_, row.time + creation_));
@@ -174,10 +175,10 @@ bool Membership::add(const PlayedRow& row) {
 }
 
 void Membership::remove(const PlayedRow& row) {
-  std::int32_t& place = place_of_[static_cast<std::size_t>(row.node)];
+  std::int32_t& place = place_of_[as_index(row.node)];
   if (place < 0) return;
   fleet_.leave({.time = now_, .process = process_, .node = place, .id = row.id});
-  left_at_[static_cast<std::size_t>(place)] = now_;
+  left_at_[as_index(place)] = now_;
   if (!own_places_) free_.push(place);
   place = -1;
 }
@@ -205,7 +206,7 @@ void Counts::next() {
 }
 
 void Counts::fire(const Event& event) {
-  const auto wanted = static_cast<std::size_t>(std::clamp(rows_[at_ - 1].nodes, 0, fleet_.nodes()));
+  const auto wanted = as_index(std::clamp(rows_[at_ - 1].nodes, 0, fleet_.nodes()));
   for (int node = 0; there_.size() < wanted; ++node) {
     if (!fleet_.absent(node)) continue;
     const bool before = at_ == 1 && there_.size() < came_.size();
@@ -216,10 +217,7 @@ void Counts::fire(const Event& event) {
   Stream choice = fleet_.stream(process_, static_cast<std::uint32_t>(event.id), Purpose::kTraceChoice);
   while (there_.size() > wanted) {
     const int i = choice.below(static_cast<int>(there_.size()));
-    fleet_.leave({.time = event.time,
-                  .process = process_,
-                  .node = there_[static_cast<std::size_t>(i)],
-                  .id = event.id});
+    fleet_.leave({.time = event.time, .process = process_, .node = there_[as_index(i)], .id = event.id});
     there_.erase(there_.begin() + i);
   }
   next();
@@ -227,10 +225,10 @@ void Counts::fire(const Event& event) {
 
 Faults::Faults(int process, const FailureSpec& spec, Fleet& fleet)
     : process_(process),
-      replay_(std::get<TraceReplay>(spec.processes[static_cast<std::size_t>(process)].law)),
+      replay_(std::get<TraceReplay>(spec.processes[as_index(process)].law)),
       fleet_(fleet),
       rows_(play(replay_, fleet.horizon())) {
-  const std::vector<Cause>& causes = spec.processes[static_cast<std::size_t>(process)].causes;
+  const std::vector<Cause>& causes = spec.processes[as_index(process)].causes;
   for (const std::string& name : replay_.trace.causes) {
     std::optional<int> cause = 0;
     for (std::size_t i = 0; i < causes.size(); ++i)
@@ -240,25 +238,25 @@ Faults::Faults(int process, const FailureSpec& spec, Fleet& fleet)
   }
   std::int32_t faults = 0;
   for (const PlayedRow& row : rows_) faults = std::max(faults, row.fault + 1);
-  open_.resize(static_cast<std::size_t>(faults));
+  open_.resize(as_index(faults));
 }
 
 void Faults::start() {
   const int servers = std::max(replay_.servers.value_or(0), static_cast<int>(replay_.trace.nodes.size()));
-  nodes_of_.assign(static_cast<std::size_t>(servers), {});
+  nodes_of_.assign(as_index(servers), {});
   std::vector<int> left;
   for (int node = 0; node < fleet_.nodes(); ++node) {
     if (!replay_.servers) {
-      if (node < servers) nodes_of_[static_cast<std::size_t>(node)] = {node};
+      if (node < servers) nodes_of_[as_index(node)] = {node};
       continue;
     }
     if (left.empty()) {
-      left.resize(static_cast<std::size_t>(servers));
+      left.resize(as_index(servers));
       std::iota(left.begin(), left.end(), 0);
     }
     Stream choice = fleet_.stream(process_, 0, Purpose::kTraceChoice, static_cast<std::uint32_t>(node));
     const auto server = left.begin() + choice.below(static_cast<int>(left.size()));
-    nodes_of_[static_cast<std::size_t>(*server)].push_back(node);
+    nodes_of_[as_index(*server)].push_back(node);
     *server = left.back();
     left.pop_back();
   }
@@ -275,10 +273,10 @@ void Faults::next() {
 }
 
 void Faults::open(const PlayedRow& row, const Event& event) {
-  std::vector<Open>& faults = open_[static_cast<std::size_t>(row.fault)];
-  const std::optional<int> cause = row.cause < 0 ? 0 : cause_of_[static_cast<std::size_t>(row.cause)];
+  std::vector<Open>& faults = open_[as_index(row.fault)];
+  const std::optional<int> cause = row.cause < 0 ? 0 : cause_of_[as_index(row.cause)];
   if (!cause || !faults.empty()) return;  // left out, or open for ever since an earlier round
-  for (const int node : nodes_of_[static_cast<std::size_t>(row.node)])
+  for (const int node : nodes_of_[as_index(row.node)])
     faults.push_back(
         {.node = node,
          .life = fleet_.break_down(
@@ -290,7 +288,7 @@ void Faults::fire(const Event& event) {
   if (row.event == TraceEvent::kFaultStart) {
     open(row, event);
   } else {
-    for (const Open& fault : std::exchange(open_[static_cast<std::size_t>(row.fault)], {})) {
+    for (const Open& fault : std::exchange(open_[as_index(row.fault)], {})) {
       Event mended = event;
       mended.node = fault.node;
       fleet_.mend(mended, fault.life);
