@@ -14,6 +14,11 @@ namespace {
 // The law of lemons ends at the 20th incident (failure_spec.hpp).
 constexpr int kMostLemonIncidents = 19;
 
+// Two numbers below 256 in one. The loader refuses more processes, laws of one and causes of one.
+constexpr int pair_of(int low, int high) {
+  return low | high << 8;
+}
+
 }  // namespace
 
 NodeClocks::NodeClocks(int process, std::vector<ClockLaw> laws, Fleet& fleet)
@@ -37,7 +42,7 @@ void NodeClocks::wind(int law, int node, Duration now) {
   const ClockLaw& of = laws_[as_index(law)];
   const std::uint32_t number = draws(law, node)++;
   const auto entity = static_cast<std::uint32_t>(node);
-  Stream stream = fleet_.stream(process_ | law << 8, entity, Purpose::kTimeToFailure, number);
+  Stream stream = fleet_.stream(pair_of(process_, law), entity, Purpose::kTimeToFailure, number);
   const double rate = of.lemon_factor == 1
                           ? of.rate_per_second
                           : of.rate_per_second * std::pow(of.lemon_factor, std::min(fleet_.incidents_of(node),
@@ -50,12 +55,12 @@ void NodeClocks::wind(int law, int node, Duration now) {
                    .id = node,
                    .process = process_,
                    .node = node,
-                   .what = law << 8 | cause,
+                   .what = pair_of(cause, law),
                    .number = number + 1});
 }
 
 void NodeClocks::fire(const Event& event) {
-  const int law = event.what >> 8, cause = event.what & 255;
+  const int law = event.what >> 8, cause = event.what & 255;  // pair_of
   if (!fleet_.up(event.node) || event.number != draws(law, event.node)) return;
   const auto entity = static_cast<std::uint32_t>(event.node);
   fleet_.fail({.time = event.time,
@@ -64,7 +69,7 @@ void NodeClocks::fire(const Event& event) {
                .cause = cause,
                .id = event.id,
                .number = event.number,
-               .entity = entity | static_cast<std::uint32_t>(law) << 24});
+               .entity = entity | static_cast<std::uint32_t>(law) << 24});  // nodes are fewer than 2^24
   if (fleet_.up(event.node) && event.number == draws(law, event.node)) wind(law, event.node, event.time);
 }
 
