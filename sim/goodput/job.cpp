@@ -59,6 +59,7 @@ class Job {
 
   // Time passes.
   void spend(Phase phase, Duration time);
+  void draw(Phase phase, Duration time);
   [[nodiscard]] int training_nodes() const;
   void train(Duration until, bool inclusive);
   void pass(Duration until);
@@ -74,18 +75,20 @@ class Job {
   void hang();
   void blame(const Incident& incident);
   void count_failure(const Incident& incident);
+  [[nodiscard]] CauseAccount& blamed() { return account_.causes[as_index(cause_)]; }
   void ask_soon(const Response& response);
 
   // Transitions of the job.
   void leave_state();
   void at_step_end();
   void make_plan(Occasion occasion);
+  void put_in_force(StepPlan step);
   void go_back(const CheckpointStore::Source& source);
   void begin_part();
   void begin_training();
   void go_on();
   void begin_checkpoint(Then then);
-  [[nodiscard]] bool on_demand() const { return then_ != Then::kTrain; }
+  [[nodiscard]] bool is_on_demand() const { return then_ != Then::kTrain; }
   void finish_checkpoint();
   void enter(State state, Duration end) { state_ = state, state_end_ = end; }
   void check(const StepPlan& step) const;
@@ -137,7 +140,7 @@ class Job {
   Progress snapshot_, persist_;
   Duration persist_end_ = kNever;
   Then then_ = Then::kTrain;
-  Duration removal_{};  // announced removal that the job waits for
+  Duration awaited_removal_{};  // until which the job waits in kWaiting
   // Announced, by time: a checkpoint is to be usable before each that hits the job.
   std::vector<Removal> removals_;
 
@@ -213,10 +216,14 @@ void Job::spend(Phase phase, Duration time) {
   if (time == Duration::zero()) return;
   if (phase != Phase::kTraining) {
     account_[bucket_of(phase)] += time;
-    if (down_since_) account_.causes[as_index(cause_)].down += time;
+    if (down_since_) blamed().down += time;
   }
   now_ += time;
-  if (!spec_.timeline) return;
+  if (spec_.timeline) draw(phase, time);
+}
+
+// Appends the time before now to the timeline.
+void Job::draw(Phase phase, Duration time) {
   const bool failed = down_since_.has_value();
   const TimelineRow row = {.phase = phase,
                            .start = now_ - time,
@@ -330,7 +337,7 @@ void Job::halt(const Incident& incident, const Response& response) {
     corrupted_since_ = std::min(incident.onset, corrupted_since_.value_or(kNever));
   if (state_ == State::kDetecting) return;  // the plan after it is made for both
   count_failure(incident);
-  account_.causes[as_index(cause_)].lost_work += spent_;
+  blamed().lost_work += spent_;
   account_[Bucket::kLostWork] += spent_;
   spent_ = {};
   persist_end_ = kNever;
@@ -364,7 +371,7 @@ void Job::blame(const Incident& incident) {
 void Job::count_failure(const Incident& incident) {
   blame(incident);
   ++account_.failures;
-  ++account_.causes[as_index(cause_)].failures;
+  ++blamed().failures;
   borne_ = nullptr;
 }
 
@@ -389,7 +396,7 @@ void Job::at_step_end() {
   if (const std::optional<Duration> removal = next_removal()) {
     const Duration end = now_ + spec_.checkpointing->on_demand();
     if (end < *removal && end + whole_ >= *removal) {
-      removal_ = *removal;
+      awaited_removal_ = *removal;
       return begin_checkpoint(Then::kWait);
     }
     if (end >= *removal)  // too late
@@ -443,13 +450,13 @@ void Job::begin_checkpoint(Then then) {
   snapshot_.at = now_;
   steps_since_ = 0;
   then_ = then;
-  work_since_ = on_demand() ? Duration{} : -how.slowed_by();
-  enter(State::kCheckpoint, now_ + (on_demand() ? how.on_demand() : how.block));
+  work_since_ = is_on_demand() ? Duration{} : -how.slowed_by();
+  enter(State::kCheckpoint, now_ + (is_on_demand() ? how.on_demand() : how.block));
 }
 
 void Job::finish_checkpoint() {
   const Checkpointing& how = *spec_.checkpointing;
-  if (on_demand() || how.mode == CheckpointMode::kSync || how.persist == Duration::zero()) {
+  if (is_on_demand() || how.mode == CheckpointMode::kSync || how.persist == Duration::zero()) {
     persist_end_ = kNever;  // an older one on its way is of no use any more
     store_.written(snapshot_);
     ++account_.checkpoints;
@@ -459,7 +466,7 @@ void Job::finish_checkpoint() {
   }
   if (then_ == Then::kPlan) return make_plan(Occasion::kCheckpointed);
   if (then_ == Then::kWait)
-    enter(State::kWaiting, removal_);
+    enter(State::kWaiting, awaited_removal_);
   else
     go_on();
   set_speed();
@@ -492,17 +499,21 @@ void Job::make_plan(Occasion occasion) {
   if (!plan.step) return enter(State::kStopped, kNever);
   check(*plan.step);
   corrupted_since_.reset();  // a job that stops first loads a checkpoint when it goes on
+  put_in_force(*std::move(plan.step));
+  review_after_ = plan.review;
+  parts_ = {plan.stall.wait, plan.stall.reconfigure, plan.stall.state_transfer};
+  part_ = 0;
+  begin_part();
+}
+
+void Job::put_in_force(StepPlan step) {
   for (const int node : step_.nodes) place_[as_index(node)] = -1;
-  step_ = *std::move(plan.step);
+  step_ = std::move(step);
   for (std::size_t place = 0; place < step_.nodes.size(); ++place) {
     const auto node = as_index(step_.nodes[place]);
     place_[node] = static_cast<int>(place);
     trained_until_[node] = kNever;
   }
-  review_after_ = plan.review;
-  parts_ = {plan.stall.wait, plan.stall.reconfigure, plan.stall.state_transfer};
-  part_ = 0;
-  begin_part();
 }
 
 void Job::check(const StepPlan& step) const {
@@ -516,7 +527,7 @@ void Job::check(const StepPlan& step) const {
 void Job::go_back(const CheckpointStore::Source& source) {
   const Duration undone = progress_.trained - source.progress.trained;
   account_[Bucket::kLostWork] += undone;
-  if (down_since_) account_.causes[as_index(cause_)].lost_work += undone;
+  if (down_since_) blamed().lost_work += undone;
   account_.undone_steps += progress_.steps - source.progress.steps;
   if (undone > Duration::zero() && source.only_storage) ++account_.went_back;
   progress_ = source.progress;
