@@ -193,7 +193,7 @@ std::vector<std::string> notes_on_experts(const GoodputJob& job) {
                   holders, of_pipeline)};
 }
 
-// Reports errors unchanged, but with a place.
+// Reports errors unchanged, but with a path.
 bool is_possible(const OobleckSpec& spec, Diagnostics& diagnostics) {
   bool possible = true;
   for (Diagnostic found : check_oobleck(spec)) {
@@ -215,11 +215,9 @@ std::unique_ptr<SharedPlanner> planner_of(const SetupRequest& request, Diagnosti
   return std::make_unique<SharedPlanner>(*std::move(spec));
 }
 
-std::vector<std::string> notes_of(const SetupRequest& request) {
-  std::vector<std::string> notes = notes_on_experts(request.job);
-  const auto found =
-      request.job.planner->ask([](OobleckPlanner& planner) { return check_oobleck(planner.spec()); });
-  for (const Diagnostic& warning : found) notes.push_back(warning.message);
+std::vector<std::string> notes_of(const GoodputJob& job) {
+  std::vector<std::string> notes = notes_on_experts(job);
+  for (const Diagnostic& warning : check_oobleck(job.planner->spec())) notes.push_back(warning.message);
   return notes;
 }
 
@@ -231,7 +229,7 @@ std::optional<GoodputSetup> set_up_oobleck(const SetupRequest& request, Diagnost
   if (!kept) kept = planner_of(request, diagnostics);
   if (!kept) return std::nullopt;
   SharedPlanner& shared = *kept;
-  GoodputSetup setup{.nodes = request.job.shapes.nodes(), .notes = notes_of(request)};
+  GoodputSetup setup{.nodes = request.job.shapes.nodes(), .notes = notes_of(request.job)};
   const bool whole = policy.reconfigure.has_value();
   const Duration reconfigure = reconfigure_time(request);
   if (request.describe)

@@ -104,12 +104,17 @@ std::vector<NodeLayers> OobleckPolicy::survivors(const Machines& machines) const
   return out;
 }
 
+OobleckLayout OobleckPolicy::composed_anew(std::vector<int> nodes) {
+  return planner_.ask([&](OobleckPlanner& planner) { return planner.compose(std::move(nodes), layout_); });
+}
+
 OobleckPolicy::Change OobleckPolicy::change_to(OobleckLayout layout, const Situation& situation) {
   Change change{.layout = std::move(layout)};
   change.step = step_of(change.layout, situation.machines);
   const auto after = planner_.ask([&](OobleckPlanner& planner) { return planner.layers(change.layout); });
-  const OobleckSpec* spec = planner_.ask([](OobleckPlanner& planner) { return &planner.spec(); });
-  const StateCopy copy = copy_state(survivors(situation.machines), after, spec->layer_state, spec->links);
+  // Copied here, not by the planner, which other repeats are waiting for.
+  const OobleckSpec& spec = planner_.spec();
+  const StateCopy copy = copy_state(survivors(situation.machines), after, spec.layer_state, spec.links);
   change.from_checkpoint = !copy.lost_layers.empty();
   if (!spec_.copy_included) change.copy = copy.time;
   return change;
@@ -142,8 +147,7 @@ Plan OobleckPolicy::restart(const Situation& situation, bool from_checkpoint) {
   std::vector<Duration> dues = situation.machines.dues(situation.now);
   dues.erase(std::unique(dues.begin(), dues.end()), dues.end());
   for (const Duration due : dues) {
-    OobleckLayout layout = planner_.ask(
-        [&](OobleckPlanner& planner) { return planner.compose(usable(situation, due), layout_); });
+    OobleckLayout layout = composed_anew(usable(situation, due));
     if (layout.pipelines.empty()) continue;
     Change change = change_to(std::move(layout), situation);
     change.from_checkpoint = started_ && (change.from_checkpoint || from_checkpoint);
@@ -169,8 +173,7 @@ Plan OobleckPolicy::after_loss(const Situation& situation, const std::vector<int
   Change change = change_to(after.layout, situation);
   if (change.from_checkpoint) return restart(situation, true);
   if (spec_.recompose) {
-    Change anew = change_to(
-        planner_.ask([&](OobleckPlanner& planner) { return planner.compose(here, layout_); }), situation);
+    Change anew = change_to(composed_anew(here), situation);
     if (pays(change, anew, anew.copy - change.copy)) change = std::move(anew);
   }
   const PlanStall stall{.reconfigure = spec_.reconfigure, .state_transfer = change.copy};
@@ -181,10 +184,7 @@ Plan OobleckPolicy::at_step_end(const Situation& situation) {
   look_again_ = false;
   if (!spec_.recompose) return go_on(situation);
   const Change stay{.layout = layout_, .step = step_of(layout_, situation.machines)};
-  Change anew = change_to(planner_.ask([&](OobleckPlanner& planner) {
-    return planner.compose(usable(situation, situation.now), layout_);
-  }),
-                          situation);
+  Change anew = change_to(composed_anew(usable(situation, situation.now)), situation);
   const PlanStall stall{.reconfigure = spec_.reconfigure, .state_transfer = anew.copy};
   if (!pays(stay, anew, stall.total())) return go_on(situation);
   return take(std::move(anew), stall, situation);

@@ -41,6 +41,8 @@ class SharedPlanner {
     const std::scoped_lock lock(mutex_);
     return question(planner_);
   }
+  // It never changes, so that nobody has to wait for it.
+  [[nodiscard]] const OobleckSpec& spec() const { return planner_.spec(); }
 
  private:
   std::mutex mutex_;
@@ -88,6 +90,7 @@ class OobleckPolicy : public Policy {
 
   [[nodiscard]] std::vector<int> usable(const Situation& situation, Duration by) const;
   [[nodiscard]] std::vector<NodeLayers> survivors(const Machines& machines) const;
+  [[nodiscard]] OobleckLayout composed_anew(std::vector<int> nodes);
   [[nodiscard]] Change change_to(OobleckLayout layout, const Situation& situation);
   [[nodiscard]] bool pays(const Change& from, const Change& to, Duration more_stall) const;
 
