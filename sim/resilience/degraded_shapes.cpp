@@ -87,7 +87,7 @@ double between_steps(double factor, const Pace& pace) {
 DegradedShapes::DegradedShapes(const Scenario& scenario, const Simulation& full)
     : scenario_(scenario),
       node_sizes_(node_sizes(scenario, full.prepared.plan)),
-      replica_ranks_(full.prepared.plan.tensor * full.prepared.plan.context),
+      stage_gpus_(full.prepared.plan.tensor * full.prepared.plan.context),
       depths_(depths_of(scenario)),
       own_depth_(full.prepared.plan.pipeline),
       own_data_(full.prepared.plan.data),
@@ -117,7 +117,7 @@ int DegradedShapes::nodes_for(int gpus) const {
 }
 
 int DegradedShapes::gpus_of(const Shape& shape) const {
-  return shape.pipeline * shape.data * replica_ranks_;
+  return shape.pipeline * shape.data * stage_gpus_;
 }
 
 std::int64_t DegradedShapes::samples_of(const Shape& shape) const {
@@ -195,7 +195,7 @@ ShapedStep DegradedShapes::use(const Shape& shape, const Timed& timed) {
 }
 
 std::optional<ShapedStep> DegradedShapes::replicas(int nodes, BatchRule batch) {
-  for (int data = std::min(own_data_, gpus_on(nodes) / (replica_ranks_ * own_depth_)); data > 0; --data) {
+  for (int data = std::min(own_data_, gpus_on(nodes) / (stage_gpus_ * own_depth_)); data > 0; --data) {
     const Shape shape = own_with(data, batch);
     const std::optional<Timed> timed = time_of(shape);
     if (timed && (timed->fits || !fits_)) return use(shape, *timed);
@@ -240,7 +240,7 @@ std::int64_t DegradedShapes::largest_micro_batch(const Shape& shape) {
 }
 
 DegradedShapes::Shape DegradedShapes::own_on(int nodes) const {
-  return own_with(std::min(own_data_, gpus_on(nodes) / (replica_ranks_ * own_depth_)), BatchRule::kKept);
+  return own_with(std::min(own_data_, gpus_on(nodes) / (stage_gpus_ * own_depth_)), BatchRule::kKept);
 }
 
 std::optional<DegradedShapes::Shape> DegradedShapes::best_depth(int nodes) {
@@ -255,7 +255,7 @@ std::optional<DegradedShapes::Shape> DegradedShapes::best_depth(int nodes) {
   };
   consider(own_on(nodes));
   for (const int depth : depths_) {
-    Shape shape{.pipeline = depth, .data = gpus_on(nodes) / (replica_ranks_ * depth)};
+    Shape shape{.pipeline = depth, .data = gpus_on(nodes) / (stage_gpus_ * depth)};
     if (shape.data == 0) continue;
     const bool may_grow = std::holds_alternative<TransformerSpec>(scenario_.model);
     shape.micro_batch = may_grow ? largest_micro_batch(shape) : scenario_.training.micro_batch_size;
@@ -395,7 +395,7 @@ Holders DegradedShapes::holders(int nodes) {
   return held_by_nodes(states, {node_sizes_.begin(), node_sizes_.begin() + nodes});
 }
 
-void DegradedShapes::takes(const ShapedStep& step) {
+void DegradedShapes::list_with(const ShapedStep& step) {
   const std::scoped_lock lock(used_);
   if (const auto shape = asked_.find(step.nodes); shape != asked_.end())
     shape->second.iteration = step.duration;

@@ -74,8 +74,8 @@ class DegradedShapes {
   // has a state of its own.
   [[nodiscard]] Holders holders(int nodes);
 
-  // The policy's own step on step.nodes, where it takes longer than the shape that was used there.
-  void takes(const ShapedStep& step);
+  // The shape used on step.nodes is listed with this step, which the policy makes longer than it is simulated.
+  void list_with(const ShapedStep& step);
   // Shapes used so far with their steps, most nodes first.
   [[nodiscard]] std::vector<GoodputShape> asked() const;
   // On how many nodes morph() had no shape so far, and why on the most of them.
@@ -116,7 +116,7 @@ class DegradedShapes {
 
   const Scenario& scenario_;
   std::vector<int> node_sizes_;  // GPUs
-  int replica_ranks_ = 1;        // tensor · context
+  int stage_gpus_ = 1;           // tensor · context
   std::vector<int> depths_;
   int own_depth_ = 1, own_data_ = 1;
   Duration own_time_{};

@@ -238,7 +238,7 @@ std::optional<GoodputSetup> Setup::elastic() {
                            std::optional<ShapedStep> step = shape(n);
                            if (!step) return step;
                            step->duration += quorum;
-                           shapes.takes(*step);
+                           shapes.list_with(*step);
                            return step;
                          }};
   const auto replicas_of = [&](int groups) { return std::min(groups * together, plan().data); };

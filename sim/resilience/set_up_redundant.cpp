@@ -96,7 +96,7 @@ std::optional<GoodputSetup> bamboo(const SetupRequest& request, const Workers& w
     if (!step || step->nodes != pipelines * stages) return std::optional<ShapedStep>();
     step->duration =
         std::max(step->duration, ideal.duration) + redundant_part(workers, ceil_div(work, pipelines));
-    shapes.takes(*step);
+    shapes.list_with(*step);
     return step;
   };
   return GoodputSetup{.policy = [spec] { return std::make_unique<Bamboo>(spec); },

@@ -44,7 +44,7 @@ bool HotSpares::is_well(int node, const Machines& machines, Duration by) const {
   return machines.due(node) <= by && machines.factor(node) < spec_.slow->notice;
 }
 
-int HotSpares::well(const Machines& machines, Duration by) const {
+int HotSpares::count_well(const Machines& machines, Duration by) const {
   return static_cast<int>(
       std::ranges::count_if(machines.in_order(), [&](int node) { return is_well(node, machines, by); }));
 }
@@ -65,7 +65,7 @@ HotSpares::Choice HotSpares::without_slow_nodes(int well) const {
 
 // A job that went on without its slow nodes, when all its places can be had again.
 bool HotSpares::grows(const Machines& machines, Duration now) const {
-  if (!choice_.smaller || stopped_ || now <= training_since_ || well(machines, now) < spec_.nodes)
+  if (!choice_.smaller || stopped_ || now <= training_since_ || count_well(machines, now) < spec_.nodes)
     return false;
   return pays(spec_.slow->undisturbed, choice_.pace, 1,
               spec_.slow->checkpoint_cost + cold_start(spec_.nodes) + last_load_);
@@ -98,10 +98,10 @@ Response HotSpares::slowed(const Incident& incident, const Machines& machines) {
       return change;
     }
   }
-  const Choice smaller = without_slow_nodes(well(machines, incident.time));
-  if (!smaller.smaller) return rebalanced;
-  const Duration restart = ladder.checkpoint_cost + cold_start(smaller.smaller->nodes) + last_load_;
-  return pays(ladder.remaining, pace * choice_.pace, smaller.pace, restart) ? change : rebalanced;
+  const Choice without = without_slow_nodes(count_well(machines, incident.time));
+  if (!without.smaller) return rebalanced;
+  const Duration restart = ladder.checkpoint_cost + cold_start(without.smaller->nodes) + last_load_;
+  return pays(ladder.remaining, pace * choice_.pace, without.pace, restart) ? change : rebalanced;
 }
 
 bool HotSpares::state_survives() const {
@@ -132,13 +132,13 @@ void HotSpares::seat(const Machines& machines, Duration now) {
   // Seats all nodes anew: fast nodes replace slow ones.
   if (spec_.slow->exchange || spec_.slow->restart)
     for (const int node : noticed(*spec_.slow, seats_, machines)) seats_.leave(node);
-  Seats without = seats_;
+  Seats fewer = seats_;
   seats_.fill(spec_.nodes, machines, spec_.slow->notice);
-  const Choice smaller = without_slow_nodes(well(machines, now));
-  if (!smaller.smaller || smaller.pace >= pace_of(*spec_.slow, seats_, machines)) return;
-  choice_ = smaller;
-  without.fill(choice_.smaller->nodes, machines, spec_.slow->notice);
-  seats_ = std::move(without);
+  const Choice without = without_slow_nodes(count_well(machines, now));
+  if (!without.smaller || without.pace >= pace_of(*spec_.slow, seats_, machines)) return;
+  choice_ = without;
+  fewer.fill(choice_.smaller->nodes, machines, spec_.slow->notice);
+  seats_ = std::move(fewer);
 }
 
 Plan HotSpares::plan(const Situation& situation) {

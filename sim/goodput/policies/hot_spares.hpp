@@ -52,7 +52,8 @@ class HotSpares : public Policy {
   [[nodiscard]] bool uses(int node) const override { return seats_.has(node); }
 
  private:
-  // Candidate shape for the nodes that are up; its pace is relative to the full step's time.
+  // A shape of the nodes that are up. Its pace is the time for as many samples as a step of the whole job has,
+  // over that step's time; of a smaller shape that cannot be had it is infinite.
   struct Choice {
     double pace = 1;
     std::optional<ShapedStep> smaller = {};  // absent: the whole job
@@ -63,7 +64,7 @@ class HotSpares : public Policy {
   [[nodiscard]] bool grows(const Machines& machines, Duration now) const;
   // Is the node usable by then, and not noticeably slow? How many are?
   [[nodiscard]] bool is_well(int node, const Machines& machines, Duration by) const;
-  [[nodiscard]] int well(const Machines& machines, Duration by) const;
+  [[nodiscard]] int count_well(const Machines& machines, Duration by) const;
   [[nodiscard]] std::vector<int> replaceable(std::vector<int> slow, const Machines& machines,
                                              Duration now) const;
   [[nodiscard]] Choice without_slow_nodes(int well) const;
