@@ -72,6 +72,12 @@ ShapeOf at_most(const ShapedStep& ideal, ShapeOf shape) {
   };
 }
 
+// Data replicas that are lost together, which elastic data parallelism counts as one, and their nodes.
+struct ReplicaGroup {
+  int replicas = 1;
+  int nodes = 1;
+};
+
 class Setup {
  public:
   Setup(const SetupRequest& request, Diagnostics& diagnostics)
@@ -94,7 +100,13 @@ class Setup {
   [[nodiscard]] BatchRule batch_rule() const {
     return policy_.keep_batch ? BatchRule::kKept : BatchRule::kShrunk;
   }
+  std::optional<ReplicaGroup> replica_group();
+  [[nodiscard]] ElasticSpec elastic_spec(const ReplicaGroup& group) const;
+  bool trains_when_fewest(const ElasticSpec& spec, const ReplicaGroup& group);
   [[nodiscard]] int fewest_replicas(const ElasticSpec& spec) const;
+  [[nodiscard]] int replicas_on_a_node() const {
+    return std::max(1, gpus_per_node() / job_.costs.replica_gpus);
+  }
   [[nodiscard]] double failures_per_s() const { return failures_per_second(request_.spec, nodes()); }
   [[nodiscard]] int nodes() const { return job_.shapes.nodes(); }
   [[nodiscard]] int gpus_per_node() const { return job_.costs.gpus_per_node; }
@@ -205,70 +217,82 @@ std::optional<GoodputSetup> Setup::hot_spares() {
   return setup;
 }
 
-std::optional<GoodputSetup> Setup::elastic() {
+// Where a table of throughput says itself what is left, only those that a node holds are lost together.
+std::optional<ReplicaGroup> Setup::replica_group() {
   const int replica_gpus = job_.costs.replica_gpus, node_gpus = gpus_per_node();
-  // Replicas that are lost together count as one. A table of throughput says itself what is left.
-  const bool tabled = !policy_.throughput.empty();
   const int together =
-      tabled ? std::max(1, node_gpus / replica_gpus) : replicas_lost_together(plan(), node_gpus);
+      policy_.throughput.empty() ? replicas_lost_together(plan(), node_gpus) : replicas_on_a_node();
   const bool all = together == plan().data, whole = together * replica_gpus % node_gpus == 0;
-  const int replica_nodes = all ? nodes() : std::max(1, together * replica_gpus / node_gpus);
-  if ((!all && !whole) || nodes() % replica_nodes != 0) {
-    error("failures.policy",
-          fmt::format("replicas of {} GPUs do not fill nodes of {} in equal groups", replica_gpus, node_gpus),
-          "elastic data parallelism drops whole nodes: change tensor or pipeline");
-    return std::nullopt;
+  const ReplicaGroup group{.replicas = together,
+                           .nodes = all ? nodes() : std::max(1, together * replica_gpus / node_gpus)};
+  if ((all || whole) && nodes() % group.nodes == 0) return group;
+  error("failures.policy",
+        fmt::format("replicas of {} GPUs do not fill nodes of {} in equal groups", replica_gpus, node_gpus),
+        "elastic data parallelism drops whole nodes: change tensor or pipeline");
+  return std::nullopt;
+}
+
+ElasticSpec Setup::elastic_spec(const ReplicaGroup& group) const {
+  return {.replicas = nodes() / group.nodes,
+          .replica_nodes = group.nodes,
+          .min_replicas = ceil_div(policy_.min_replicas, group.replicas),
+          .stall = policy_.stall,
+          .reload = policy_.degraded,
+          .rejoin = policy_.rejoin,
+          .restart = policy_.restart,
+          .gpus_per_node = gpus_per_node(),
+          .shape = [shape = replicas(batch_rule()), quorum = policy_.quorum, &shapes = job_.shapes](int n) {
+            std::optional<ShapedStep> step = shape(n);
+            if (!step) return step;
+            step->duration += quorum;
+            shapes.list_with(*step);
+            return step;
+          }};
+}
+
+// Can the fewest replicas that the policy may go on with train, and by a table all numbers above them?
+bool Setup::trains_when_fewest(const ElasticSpec& spec, const ReplicaGroup& group) {
+  const bool tabled = !policy_.throughput.empty();
+  if (!spec.shape(spec.min_replicas * group.nodes)) {
+    const auto replicas_of = [&](int groups) { return std::min(groups * group.replicas, plan().data); };
+    error("failures.policy.min_replicas",
+          fmt::format("{} of the {} replicas cannot train on their own", replicas_of(spec.min_replicas),
+                      plan().data),
+          fmt::format("min_replicas: {} is the least that {}", replicas_of(fewest_replicas(spec)),
+                      tabled ? "the table of throughput names" : "can"));
+    return false;
   }
+  return !tabled || trains_on_all(request_, {.least = spec.min_replicas * group.nodes, .step = group.nodes},
+                                  diagnostics_);
+}
+
+std::optional<GoodputSetup> Setup::elastic() {
+  const std::optional<ReplicaGroup> group = replica_group();
+  if (!group) return std::nullopt;
   if (policy_.min_replicas > plan().data) {
     error("failures.policy.min_replicas",
           fmt::format("{} is more than the job's {} replicas", policy_.min_replicas, plan().data),
           "use fewer");
     return std::nullopt;
   }
-  const ShapeOf shape = replicas(batch_rule());
-  const ElasticSpec spec{.replicas = nodes() / replica_nodes,
-                         .replica_nodes = replica_nodes,
-                         .min_replicas = ceil_div(policy_.min_replicas, together),
-                         .stall = policy_.stall,
-                         .reload = policy_.degraded,
-                         .rejoin = policy_.rejoin,
-                         .restart = policy_.restart,
-                         .gpus_per_node = node_gpus,
-                         .shape = [shape, quorum = policy_.quorum, &shapes = job_.shapes](int n) {
-                           std::optional<ShapedStep> step = shape(n);
-                           if (!step) return step;
-                           step->duration += quorum;
-                           shapes.list_with(*step);
-                           return step;
-                         }};
-  const auto replicas_of = [&](int groups) { return std::min(groups * together, plan().data); };
-  if (!spec.shape(spec.min_replicas * replica_nodes)) {
-    error("failures.policy.min_replicas",
-          fmt::format("{} of the {} replicas cannot train on their own", replicas_of(spec.min_replicas),
-                      plan().data),
-          fmt::format("min_replicas: {} is the least that {}", replicas_of(fewest_replicas(spec)),
-                      tabled ? "the table of throughput names" : "can"));
-    return std::nullopt;
-  }
-  if (tabled && !trains_on_all(request_, {.least = spec.min_replicas * replica_nodes, .step = replica_nodes},
-                               diagnostics_))
-    return std::nullopt;
+  const ElasticSpec spec = elastic_spec(*group);
+  if (!trains_when_fewest(spec, *group)) return std::nullopt;
   const int spares = policy_.spares.value_or(0);
   GoodputSetup setup{.policy = [spec] { return std::make_unique<ElasticDataParallel>(spec); },
                      .ideal = full(),
                      .ideal_lacks = policy_.quorum > Duration::zero() ? "quorums" : "",
                      .nodes = nodes() + spares,
                      .spares = spares,
-                     .notes = notes_on_copies(request_, together)};
-  if (together > std::max(1, node_gpus / replica_gpus))
+                     .notes = notes_on_copies(request_, group->replicas)};
+  if (group->replicas > replicas_on_a_node())
     setup.notes.push_back(
         fmt::format("{} of the {} replicas share nodes and are lost together: each has stages on the "
                     "others' nodes (parallelism.order)",
-                    together, plan().data));
+                    group->replicas, plan().data));
   return setup;
 }
 
-// As the policy counts them: those lost together as one. All of them can train.
+// The fewest that can train, if all can: as the policy counts them, those lost together as one.
 int Setup::fewest_replicas(const ElasticSpec& spec) const {
   int fewest = spec.min_replicas;
   if (policy_.throughput.empty()) {
@@ -343,9 +367,10 @@ std::optional<GoodputSetup> Setup::run() {
       return set_up_oobleck(request_, diagnostics_);
     case PolicyKind::kBamboo:
     case PolicyKind::kRecycle:
-      break;
+      return set_up_redundant(request_, diagnostics_);
   }
-  return set_up_redundant(request_, diagnostics_);
+  SC_CHECK(false, "every policy is set up");
+  return std::nullopt;
 }
 
 // Steps come from the simulator.
