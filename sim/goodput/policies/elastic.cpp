@@ -25,7 +25,7 @@ int ElasticDataParallel::count(State state) const {
 ElasticDataParallel::Replica* ElasticDataParallel::replica_of(int node) {
   const auto at = as_index(node);
   if (at >= places_.size() || places_[at] < 0) return nullptr;
-  return &replicas_[as_index(places_[at] / spec_.replica_nodes)];
+  return &replica_at(as_index(places_[at]));
 }
 
 Response ElasticDataParallel::on(const Incident& incident, const Machines& machines) {
@@ -151,7 +151,7 @@ Plan ElasticDataParallel::from_checkpoint(const Situation& situation) {
   for (Replica& replica : replicas_)
     if (replica.state != State::kShort) replica.state = State::kTrains;
   for (std::size_t place = 0; place < nodes_.size(); ++place) {
-    if (replicas_[place / as_index(spec_.replica_nodes)].state != State::kTrains) continue;
+    if (replica_at(place).state != State::kTrains) continue;
     plan.stall.wait = std::max(plan.stall.wait, situation.machines.due(nodes_[place]) - situation.now);
   }
   if (started_) {
@@ -175,8 +175,7 @@ Plan ElasticDataParallel::train(Plan plan, Duration now) {
   SC_CHECK(shape.has_value(), "as many replicas as the policy allows can train");
   StepPlan step = {.duration = shape->duration, .samples = shape->samples, .nodes = {}};
   for (std::size_t place = 0; place < nodes_.size(); ++place)
-    if (replicas_[place / as_index(spec_.replica_nodes)].state == State::kTrains)
-      step.nodes.push_back(nodes_[place]);
+    if (replica_at(place).state == State::kTrains) step.nodes.push_back(nodes_[place]);
   plan.step = std::move(step);
   const Duration begin = now + plan.stall.total();
   for (const Replica& replica : replicas_)

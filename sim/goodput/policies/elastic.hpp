@@ -12,10 +12,12 @@
 //   source    docs/resilience.md, section 6 (torchft; FT-HSDP, arXiv 2602.00277).
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
+#include "base/ids.hpp"
 #include "sim/goodput/policy.hpp"
 
 namespace stagecraft {
@@ -53,6 +55,9 @@ class ElasticDataParallel : public Policy {
   };
 
   [[nodiscard]] int count(State state) const;
+  [[nodiscard]] Replica& replica_at(std::size_t place) {
+    return replicas_[place / as_index(spec_.replica_nodes)];
+  }
   [[nodiscard]] Replica* replica_of(int node);  // null: none
   Response lose(const Incident& incident);
   [[nodiscard]] Duration ready() const { return planned_ + stall_.total(); }  // the stall ends, or has
