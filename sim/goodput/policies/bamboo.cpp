@@ -5,6 +5,7 @@
 #include "base/check.hpp"
 #include "base/ids.hpp"
 #include "sim/goodput/never.hpp"
+#include "sim/goodput/pipeline_ring.hpp"
 
 namespace stagecraft {
 Bamboo::Bamboo(BambooSpec spec) : spec_(std::move(spec)) {
@@ -62,8 +63,7 @@ bool Bamboo::taken_over(int node) {
   std::replace(holder_.begin(), holder_.end(), node, -1);
   if (places != 1) return false;
   const int place = place_[as_index(node)];
-  const int first = place / spec_.stages * spec_.stages;
-  const int shadow = holder_[as_index(place == first ? first + spec_.stages - 1 : place - 1)];
+  const int shadow = holder_[as_index(place_before(place, spec_.stages))];
   if (shadow < 0 || place_count_[as_index(shadow)] == 2) return false;
   holder_[as_index(place)] = shadow;
   place_count_[as_index(shadow)] = 2;
@@ -92,15 +92,10 @@ std::optional<std::pair<int, ShapedStep>> Bamboo::best(int nodes) const {
   return std::nullopt;
 }
 
-int Bamboo::state_beside(int state) const {
-  const int first = state / spec_.stages * spec_.stages;
-  return first + (state - first + 1) % spec_.stages;
-}
-
 bool Bamboo::state_survives() const {
   std::vector<char> alive(as_index((spec_.copies ? 1 : std::max(holding_, 1)) * spec_.stages), 0);
   for (const int state : state_)
-    if (state >= 0) alive[as_index(state)] = alive[as_index(state_beside(state))] = 1;
+    if (state >= 0) alive[as_index(state)] = alive[as_index(place_after(state, spec_.stages))] = 1;
   return std::find(alive.begin(), alive.end(), 0) == alive.end();
 }
 
@@ -194,7 +189,7 @@ bool Bamboo::take_places(const Machines& machines, Duration due) {
 
 bool Bamboo::has_state(int node, int state) const {
   const int own = state_[as_index(node)];
-  return own >= 0 && (own == state || state_beside(own) == state);
+  return own >= 0 && (own == state || place_after(own, spec_.stages) == state);
 }
 
 void Bamboo::know_nodes(const Machines& machines) {

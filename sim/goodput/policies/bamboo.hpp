@@ -34,7 +34,8 @@ namespace stagecraft {
 struct BambooSpec {
   int stages = 1;     // S
   int pipelines = 1;  // P of the full job; nodes beyond P·S wait
-  // Step of `pipelines` pipelines without an overloaded node; `nodes` is unused. Called from any thread.
+  // Step of `pipelines` pipelines without an overloaded node, whose ShapedStep::nodes nobody reads. Called from
+  // any thread.
   std::function<std::optional<ShapedStep>(int pipelines)> step;
   Duration global_rendezvous{};
   Duration local_rendezvous{};
@@ -62,9 +63,8 @@ class Bamboo : public Policy {
   [[nodiscard]] std::optional<std::pair<int, ShapedStep>> best(int nodes) const;
   [[nodiscard]] int overloaded() const;
   [[nodiscard]] bool state_survives() const;
-  // Numbers of states: of stages, or of places.
+  // Numbers of states: of stages, or of places. The next stage's is place_after() it.
   [[nodiscard]] int state_of(int place) const { return spec_.copies ? place % spec_.stages : place; }
-  [[nodiscard]] int state_beside(int state) const;  // state of the next stage of the same pipeline
   [[nodiscard]] bool has_state(int node, int state) const;
   // An incident at the instant a stall ends still finds the job in the stall.
   [[nodiscard]] bool in_stall(Duration now) const { return now <= training_since_; }

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/check.hpp"
+#include "sim/goodput/pipeline_ring.hpp"
 #include "sim/goodput/replay/engine.hpp"
 
 namespace stagecraft {
@@ -90,8 +91,7 @@ class BambooReplay : public ReplayEngine {
       if (holder == lost) holder = -1;
     if (places != 1) return false;
     const int place = place_[as_index(lost)];
-    const int first = place / policy_.stages * policy_.stages;
-    const int shadow = holder_[as_index(place == first ? first + policy_.stages - 1 : place - 1)];
+    const int shadow = holder_[as_index(place_before(place, policy_.stages))];
     if (shadow < 0) return published();
     if (place_count_[as_index(shadow)] == 2) return false;
     holder_[as_index(place)] = shadow;
