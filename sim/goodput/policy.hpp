@@ -139,8 +139,7 @@ class Policy {
 // Called once a repeat, from any thread.
 using PolicyFactory = std::function<std::unique_ptr<Policy>()>;
 
-// Step of the best shape on at most `nodes` nodes, and the nodes it uses; absent where no shape trains. The
-// maker memoises it; called from any thread.
+// Step of a shape, and the nodes that it uses.
 struct ShapedStep {
   Duration duration{};
   std::int64_t samples = 0;
@@ -152,6 +151,8 @@ struct ShapedStep {
 [[nodiscard]] inline double rate_of(const ShapedStep& step) {
   return static_cast<double>(step.samples) / to_seconds(step.duration);
 }
+// Step of the best shape on at most `nodes` nodes; absent where no shape trains. The maker memoises it; called
+// from any thread.
 using ShapeOf = std::function<std::optional<ShapedStep>(int nodes)>;
 
 }  // namespace stagecraft

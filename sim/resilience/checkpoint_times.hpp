@@ -7,9 +7,9 @@
 //   sync      blocks for the write. async blocks for the copy of a GPU's part to its host, writes behind.
 //   memory    each node sends its state to m - 1 other hosts while its network is idle: every iteration if
 //             that suffices, else every so many.
-//   interval  by CheckpointSpec::rule, with C what a checkpoint costs: block, and what a persist slows training
-//             down by.
-//             It is of storage; in memory only what copies lose counts as a failure (memory_losses.hpp).
+//   interval  of checkpoints in storage, by CheckpointSpec::rule, with C what one costs: block, and what a
+//             persist slows training down by. Beside copies in memory only what these lose counts as a failure
+//             (memory_losses.hpp).
 //   source    docs/resilience.md, sections 4 and 8; Gemini (SOSP 2023) for copies in memory.
 #pragma once
 
@@ -32,12 +32,13 @@ struct CheckpointedJob {
   double failures_per_s = 0;  // failures per second that send the job back to storage
 };
 
-// Are so many iterations between two checkpoints a time that goodput counts? If not, false with a diagnostic.
+// So many iterations between two checkpoints.
 struct StepsBetween {
   std::int64_t steps = 1;
   Duration iteration{};
   const char* path = "failures.checkpoint.interval";  // the key that says how many
 };
+// Are they a time that goodput counts? If not, false with a diagnostic.
 [[nodiscard]] bool is_countable(const StepsBetween& interval, Diagnostics& diagnostics);
 
 // Given values of the spec are used, missing ones derived. nullopt with a diagnostic where that is

@@ -26,14 +26,14 @@ struct SetupRequest {
 };
 
 struct GoodputSetup {
-  PolicyFactory policy = {};
+  PolicyFactory policy = {};  // empty where there is a replay
   ShapedStep ideal = {};
   std::string ideal_lacks = {};  // what each step of the policy has besides; empty: nothing
   int nodes = 1;                 // nodes of the job with its spares
   int spares = 0;                // among them
-  bool checkpoints = true;
+  bool checkpoints = true;       // does the job make any?
   std::optional<std::int64_t> checkpoint_every = {};  // steps, in place of a missing interval
-  AccountOf replay = {};         // replaces the policy: a published evaluation with a table of throughputs
+  AccountOf replay = {};         // in place of `policy`: a published evaluation with a table of throughputs
   std::string description = {};  // the plan as text, when requested
   std::vector<std::string> notes = {};
 

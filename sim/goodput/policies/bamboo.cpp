@@ -8,6 +8,7 @@
 #include "sim/goodput/pipeline_ring.hpp"
 
 namespace stagecraft {
+
 Bamboo::Bamboo(BambooSpec spec) : spec_(std::move(spec)) {
   SC_CHECK(spec_.stages >= 1 && spec_.pipelines >= 1 && spec_.slowdown >= 1 && spec_.step,
            "a shape and its step");

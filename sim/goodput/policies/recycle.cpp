@@ -8,6 +8,7 @@
 #include "sim/goodput/never.hpp"
 
 namespace stagecraft {
+
 Recycle::Recycle(RecycleSpec spec) : spec_(std::move(spec)) {
   SC_CHECK(stages() >= 1 && spec_.shape.pipelines >= 1 && spec_.samples >= 1,
            "pipelines, stages and a batch");

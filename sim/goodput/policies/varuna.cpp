@@ -8,6 +8,7 @@
 #include "sim/goodput/restart_time.hpp"
 
 namespace stagecraft {
+
 Varuna::Varuna(VarunaSpec spec) : spec_(std::move(spec)) {
   SC_CHECK(spec_.nodes >= 1 && spec_.shape && !spec_.restart.empty(), "a shape for every number of nodes");
 }
