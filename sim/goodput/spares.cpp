@@ -52,8 +52,7 @@ FailureSpec with_repairs(const FailureSpec& spec) {
 // 99th percentile over time of the number of nodes away.
 class AwayInHistories {
  public:
-  AwayInHistories(const FailureSpec& spec, int nodes, int spares)
-      : time_(as_index(nodes + spares) + 1) {
+  AwayInHistories(const FailureSpec& spec, int nodes, int spares) : time_(as_index(nodes + spares) + 1) {
     constexpr int kEnoughLosses = 4'000, kMostHistories = 400;
     int losses = 0;
     for (int repeat = 0; repeat < kMostHistories && losses < kEnoughLosses; ++repeat)
