@@ -17,6 +17,16 @@ class Explain(Case):
         self.assertEqual(("+10 %", 0.375), (forward["change"], forward["value"]))
         self.assertEqual((DONE, ""), (ran.returncode, ran.stderr))
 
+    # Of 16 micro-batches the gathers of weights cut the first forward, and the reductions the last backward.
+    def test_pieces_of_a_pass_are_told_as_the_pass_that_they_are(self):
+        tree, = self.results(stagecraft("explain", "scenarios/llama3-8b-64xA100.yaml", "breakdown_s.tensor_comm", "--depth", "3", "--json"))
+        passes, = tree["inputs"]
+        backward, forward, _ = passes["inputs"]
+        for one, name in ((backward, "B passes of stage 0"), (forward, "F passes of stage 0")):
+            self.assertEqual((name, 16), (one["name"], one["inputs"][0]["value"]))
+            self.assertRegex(one["inputs"][0]["source"]["text"], r", 1 of them in \d+ pieces between the traffic of buckets$")
+            self.assertAlmostEqual(one["value"], 16 * one["inputs"][1]["value"], places=9)
+
     def test_why_is_three_sentences_in_json(self):
         result, = self.results(stagecraft("run", PIPELINE, "--set", "schedule=gpipe", "--why", "--json"))
         self.assertEqual((3, "backward"), (len(result["why"]["sentences"]), result["why"]["bound_by"]))

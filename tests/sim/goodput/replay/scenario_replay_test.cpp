@@ -154,7 +154,7 @@ TEST(ScenarioReplay, TrainsBelowItsTableWhileItsStagesHaveNodes) {
   lose(2, 11);
   for (ScenarioReplay replay : {oobleck(gpt, Rules::kCorrected), varuna(gpt, Rules::kCorrected)}) {
     replay.horizon = std::chrono::hours(3);
-    const std::int64_t of_fifteen = replayed(replay)(history, false).steps;
+    const auto of_fifteen = static_cast<double>(replayed(replay)(history, false).steps);
     replay.policy.stages = 12;
     const Account account = replayed(replay)(history, false);
     EXPECT_GT(account.steps, 1.9 * of_fifteen);
