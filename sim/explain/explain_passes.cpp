@@ -241,8 +241,11 @@ void add_passes(std::vector<Explanation>& inputs, const PassExplainer& explainer
   }
   std::optional<Explanation> whole = explainer.whole(pass, rank);
   if (!whole || all % whole->value.time() != Duration::zero()) {
-    for (const auto& [nominal, alike] : tasks)
-      inputs.push_back(product_of(pass, alike.count, where, explainer.task(pass, nominal)));
+    for (const auto& [nominal, alike] : tasks) {
+      const bool is_whole = whole && whole->value.time() == nominal;
+      inputs.push_back(
+          product_of(pass, alike.count, where, is_whole ? *whole : explainer.task(pass, nominal)));
+    }
     return;
   }
   const std::int64_t passes = all / whole->value.time();
