@@ -19,7 +19,7 @@ def attention_of_ultra(kernels):
         forward = kernels["cudnn"]["forward"][curve]
         forward["rate"] = round(forward["rate"] * FORWARD)
         forward["provenance"] = "assumed"
-        forward["source"] = ("times 1.185 for exponentials at twice the rate: cuDNN on B300 over FlashAttention-4 on B200, heads of 128 "
+        forward["source"] = (f"times {FORWARD:.3f} for exponentials at twice the rate: cuDNN on B300 over FlashAttention-4 on B200, heads of 128 "
                              "(Dao-AILab/flash-attention #2605); " + forward["source"])
 
 

@@ -9,9 +9,8 @@ import sys
 
 from blackwell_ultra import GB300_SCALE, ultra
 from make_b200_profile import add_kernels, collectives
-from make_gb200_profile import OF_ITS_OWN as OF_GB200
-from make_h100_profile import gemm_section
-from profile_yaml import HERE, as_analytic, collective_table, data_sheet, header, kernels_and_host, load, main, overheads, table
+from make_gb200_profile import NODE_FITS, OF_ITS_OWN as OF_GB200, gemm_lines
+from profile_yaml import HERE, collective_table, data_sheet, header, kernels_and_host, load, main, overheads, table
 
 NAME = "b300-sxm-288gb"
 TRANSFERRED = "transferred from the B200 (same chip, the same share of its peak; not measured here): "
@@ -24,11 +23,9 @@ def make_lines():
     scale = {"value": round(data["gemm"]["scale"]["value"] * gain, 2), "provenance": "assumed",
              "source": f"that of the B200, times the {gain:.2f} that the GB300 gains over the GB200 in long runs"}
     data = ultra(data, TRANSFERRED, "NVIDIA B300", "267.7 GiB", scale)
-    gemm_lines = gemm_section(data, table("xla_gemm_b200"), data_sheet("B200-SXM")["bf16_tflops"], "sm_100 (B200, as shares of its peak)")
-    source = TRANSFERRED + "SimuMax @4dcaae51, b200_bf16_ceperm: its fits of one node of 8; no curve of another is published"
     return (header("make_b300_profile.py", NAME, data, {"tf32_tflops": None, **data_sheet("B300-SXM")}) +
-            as_analytic(gemm_lines) + kernels_and_host(data, TRANSFERRED) +
-            ["collectives:", *collective_table(source, collectives(published), "analytic")] + overheads(data))
+            gemm_lines(data) + kernels_and_host(data, TRANSFERRED) +
+            ["collectives:", *collective_table(TRANSFERRED + NODE_FITS, collectives(published), "analytic")] + overheads(data))
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from profile_yaml import (HERE, as_analytic, azure_points, collective_table, dat
 
 NAME = "gb200-186gb"
 TRANSFERRED = "transferred from the B200 (same chip, the same share of its peak; not measured here): "
+NODE_FITS = "SimuMax @4dcaae51, b200_bf16_ceperm: its fits of one node of 8; no curve of another is published"
 AZURE = ("all-reduce of 4 x GB200 in a ring, nccl-tests, one process for all (Azure/AI-benchmarking-guide @2a370be6, "
          "Azure_Results/ND_GB200_v6_results.md)")
 FITTED = "fitted on 41 published iterations of GB200 (NVIDIA's DGX Cloud recipes and Megatron Bridge: dense and experts, bf16 and fp8)"
@@ -39,8 +40,14 @@ def faster(kernels, factor):
                 passes[name][shape]["rate"] = round(passes[name][shape]["rate"] * factor)
 
 
+def gemm_lines(data):
+    """Shares of the B200's peak: the same of its kin."""
+    return as_analytic(gemm_section(data, table("xla_gemm_b200"), data_sheet("B200-SXM")["bf16_tflops"],
+                                    "sm_100 (B200, as shares of its peak)"))
+
+
 def collective_lines(published):
-    source = TRANSFERRED + "SimuMax @4dcaae51, b200_bf16_ceperm: its fits of one node of 8; no curve of another is published"
+    source = TRANSFERRED + NODE_FITS
     tray = azure_points("azure_gb200x4_ring")
     return ["collectives:",
             *collective_table(AZURE + ", fitted", [("all-reduce", 4, 1, fit_noisy_collective("all-reduce", 4, tray)[:3])]),
@@ -65,9 +72,7 @@ def constants():
 
 def make_lines():
     data = constants()
-    # Shares of the B200's peak: the same of this one.
-    gemm_lines = gemm_section(data, table("xla_gemm_b200"), data_sheet("B200-SXM")["bf16_tflops"], "sm_100 (B200, as shares of its peak)")
-    return (header("make_gb200_profile.py", NAME, data, data_sheet("GB200 (per GPU)")) + as_analytic(gemm_lines) +
+    return (header("make_gb200_profile.py", NAME, data, data_sheet("GB200 (per GPU)")) + gemm_lines(data) +
             kernels_and_host(data, TRANSFERRED) + collective_lines(table("simumax_efficiency_b200")) + overheads(data))
 
 

@@ -8,9 +8,8 @@
 import sys
 
 from blackwell_ultra import GB300_SCALE, ultra
-from make_gb200_profile import collective_lines, constants
-from make_h100_profile import gemm_section
-from profile_yaml import as_analytic, data_sheet, header, kernels_and_host, main, overheads, table
+from make_gb200_profile import collective_lines, constants, gemm_lines
+from profile_yaml import data_sheet, header, kernels_and_host, main, overheads, table
 
 NAME = "gb300-288gb"
 TRANSFERRED = "transferred from the GB200 (same chip, the same share of its peak; not measured here): "
@@ -21,9 +20,8 @@ def make_lines():
     scale = {"value": GB300_SCALE, "provenance": "analytic",
              "source": "fitted on nine published iterations of GB300 (Megatron Bridge, Llama 3 in fp8), 0.96 to 1.0 are as good; the GB200 has 0.73"}
     data = ultra(data, TRANSFERRED, "NVIDIA GB300", "276.6 GiB", scale)
-    gemm_lines = gemm_section(data, table("xla_gemm_b200"), data_sheet("B200-SXM")["bf16_tflops"], "sm_100 (B200, as shares of its peak)")
     return (header("make_gb300_profile.py", NAME, data, data_sheet("GB300 (per GPU)")) +
-            as_analytic(gemm_lines) + kernels_and_host(data, TRANSFERRED) + collective_lines(table("simumax_efficiency_b200")) + overheads(data))
+            gemm_lines(data) + kernels_and_host(data, TRANSFERRED) + collective_lines(table("simumax_efficiency_b200")) + overheads(data))
 
 
 if __name__ == "__main__":

@@ -59,16 +59,17 @@ template <typename Outcome>
 // of them would repeat it. Else nothing.
 template <typename Outcome>
 [[nodiscard]] std::vector<Diagnostic> mistakes_where_shared(const std::vector<Outcome>& outcomes) {
+  const auto is_everybodys = [&](const Diagnostic& said) {
+    return said.severity == Severity::kError && std::ranges::all_of(outcomes, [&](const Outcome& outcome) {
+             return std::ranges::find(outcome.diagnostics, said) != outcome.diagnostics.end();
+           });
+  };
   std::vector<Diagnostic> mistakes;
-  bool shared = false;
-  for (const Diagnostic& said : diagnostics_of(outcomes)) {
-    if (said.severity != Severity::kError || std::ranges::find(mistakes, said) != mistakes.end()) continue;
-    mistakes.push_back(said);
-    shared = shared || std::ranges::all_of(outcomes, [&](const Outcome& outcome) {
-               return std::ranges::find(outcome.diagnostics, said) != outcome.diagnostics.end();
-             });
-  }
-  return shared ? mistakes : std::vector<Diagnostic>();
+  if (outcomes.empty() || std::ranges::none_of(outcomes.front().diagnostics, is_everybodys)) return mistakes;
+  for (const Diagnostic& said : diagnostics_of(outcomes))
+    if (said.severity == Severity::kError && std::ranges::find(mistakes, said) == mistakes.end())
+      mistakes.push_back(said);
+  return mistakes;
 }
 
 // Errors as the session wants them: located text with source lines on standard error, or one JSON line on

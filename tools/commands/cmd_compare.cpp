@@ -37,8 +37,12 @@ void add_words_on_varied(Comparison& comparison) {
 }
 
 // `--json` is the same as `--format json`, as everywhere.
+std::string format_of(const Arguments& arguments) {
+  return arguments.has("json") ? "json" : arguments.text("format").value_or("text");
+}
+
 void print(const Comparison& comparison, const Arguments& arguments, Session& session) {
-  const std::string format = arguments.has("json") ? "json" : arguments.text("format").value_or("text");
+  const std::string format = format_of(arguments);
   if (format == "json") {
     for (std::size_t i = 0; i < comparison.outcomes.size(); ++i)
       session.out << render_json(comparison, i) << '\n';
@@ -76,8 +80,7 @@ int compare_command(const Arguments& arguments, Session& session) {
     for (std::vector<Diagnostic>* said : {&outcome.diagnostics, &outcome.missed})
       say_vary(*said, comparison.paths);
   const auto stopped = [](const Outcome& outcome) { return outcome.stopped; };  // that is an answer
-  const bool json = arguments.has("json") || arguments.text("format") == "json";
-  if (!json && std::ranges::none_of(comparison.outcomes, stopped))
+  if (format_of(arguments) != "json" && std::ranges::none_of(comparison.outcomes, stopped))
     if (const std::vector<Diagnostic> mistakes = mistakes_where_shared(comparison.outcomes);
         !mistakes.empty()) {
       print_diagnostics(mistakes, arguments, session, kNothingSimulated);
