@@ -16,8 +16,15 @@ struct Core {
   [[nodiscard]] std::int64_t scores() const { return shape.batch * shape.queries * shape.keys; }
 };
 
+// Of the window of a layer whose kernel has so many keys.
+std::int64_t window_of(const TransformerSpec& model, LayerKind kind, std::int64_t keys) {
+  if (!in_window(kind)) return 0;
+  const std::int64_t tokens = model.sliding_window->tokens;
+  return tokens < keys ? tokens : 0;
+}
+
 // The attention core of a rank without context parallelism, over its own tokens.
-Core own_core(const TransformerSpec& model, const Shard& shard) {
+Core own_core(const TransformerSpec& model, const Shard& shard, LayerKind kind) {
   SC_CHECK(shard.sequence % shard.context == 0, "every context rank holds as many tokens");
   const Widths w = widths(model, shard.tensor);
   const std::int64_t tokens = shard.sequence / shard.context;
@@ -25,7 +32,8 @@ Core own_core(const TransformerSpec& model, const Shard& shard) {
                     .queries = tokens,
                     .keys = tokens,
                     .query_size = model.head_size,
-                    .value_size = value_head_size(model)},
+                    .value_size = value_head_size(model),
+                    .window = window_of(model, kind, tokens)},
           .kv_batch = shard.micro_batch * w.kv_heads};
 }
 
@@ -132,10 +140,11 @@ struct RingPass {
   Op merge;              // merge of one block's result into the sum so far
 };
 
+// A window is not the ring's: the resolver of plans says so.
 void add_ring(Ops& ops, const RingPass& pass, const TransformerSpec& model, const Shard& shard) {
   const Beside beside = shard.overlap_context ? Beside::kAttentionBlock : Beside::kNothing;
   const std::int64_t message = pass.tensors * key_value_bytes(model, shard);
-  const Core own = own_core(model, shard);
+  const Core own = own_core(model, shard, LayerKind::kDense);
   for (std::int64_t step = 0; step < shard.context; ++step) {
     pass.add_block(ops, step == 0 ? own : ring_block(own, shard), model, shard);
     if (step + 1 < shard.context) {
@@ -163,9 +172,10 @@ void add_ring_backward(Ops& ops, const TransformerSpec& model, const Shard& shar
 }
 
 // Core of the rank's queries against all keys.
-Core gathered_core(const TransformerSpec& model, const Shard& shard) {
-  Core core = own_core(model, shard);
+Core gathered_core(const TransformerSpec& model, const Shard& shard, LayerKind kind) {
+  Core core = own_core(model, shard, kind);
   core.shape.keys = shard.sequence;
+  core.shape.window = window_of(model, kind, shard.sequence);
   return core;
 }
 
@@ -175,14 +185,15 @@ void add_keys_gather(Ops& ops, const TransformerSpec& model, const Shard& shard)
 }
 
 // Core of whole samples, with the heads split again.
-Core exchanged_core(const TransformerSpec& model, const Shard& shard) {
-  Core core = own_core(model, shard);
+Core exchanged_core(const TransformerSpec& model, const Shard& shard, LayerKind kind) {
+  Core core = own_core(model, shard, kind);
   for (std::int64_t* problems : {&core.shape.batch, &core.kv_batch}) {
     SC_CHECK(*problems % (shard.micro_batch * shard.context) == 0,
              "every context rank has the same number of heads");
     *problems /= shard.context;
   }
   core.shape.queries = core.shape.keys = shard.sequence;
+  core.shape.window = window_of(model, kind, shard.sequence);
   return core;
 }
 
@@ -192,7 +203,7 @@ struct ExchangedBytes {
 };
 
 ExchangedBytes exchanged_bytes(const TransformerSpec& model, const Shard& shard) {
-  const Core core = exchanged_core(model, shard);
+  const Core core = exchanged_core(model, shard, LayerKind::kDense);
   const AttentionShape& a = core.shape;
   const std::int64_t e = element_bytes(shard.precision);
   return {.queries = e * a.batch * a.queries * a.query_size,
@@ -207,39 +218,44 @@ void add_exchange(Ops& ops, std::string_view name, std::int64_t payload) {
 
 }  // namespace
 
-void add_core_forward(Ops& ops, const TransformerSpec& model, const Shard& shard) {
-  if (shard.context == 1) return add_block_forward(ops, own_core(model, shard), model, shard);
+double windowed_share(double window, double keys) {
+  const double share = window / keys;
+  return share - share * share / 2;
+}
+
+void add_core_forward(Ops& ops, const TransformerSpec& model, const Shard& shard, LayerKind kind) {
+  if (shard.context == 1) return add_block_forward(ops, own_core(model, shard, kind), model, shard);
   switch (shard.context_exchange) {
     case ContextExchange::kRing:
       return add_ring_forward(ops, model, shard);
     case ContextExchange::kAllGather:
       add_keys_gather(ops, model, shard);
-      return add_block_forward(ops, gathered_core(model, shard), model, shard);
+      return add_block_forward(ops, gathered_core(model, shard, kind), model, shard);
     case ContextExchange::kAllToAll: {
       const ExchangedBytes bytes = exchanged_bytes(model, shard);
       add_exchange(ops, "queries exchange", bytes.queries);
       add_exchange(ops, "keys exchange", bytes.keys);
       add_exchange(ops, "values exchange", bytes.values);
-      add_block_forward(ops, exchanged_core(model, shard), model, shard);
+      add_block_forward(ops, exchanged_core(model, shard, kind), model, shard);
       return add_exchange(ops, "output exchange", bytes.output);
     }
   }
 }
 
-void add_core_backward(Ops& ops, const TransformerSpec& model, const Shard& shard) {
-  if (shard.context == 1) return add_block_backward(ops, own_core(model, shard), model, shard);
+void add_core_backward(Ops& ops, const TransformerSpec& model, const Shard& shard, LayerKind kind) {
+  if (shard.context == 1) return add_block_backward(ops, own_core(model, shard, kind), model, shard);
   switch (shard.context_exchange) {
     case ContextExchange::kRing:
       return add_ring_backward(ops, model, shard);
     case ContextExchange::kAllGather:
       add_keys_gather(ops, model, shard);
-      add_block_backward(ops, gathered_core(model, shard), model, shard);
+      add_block_backward(ops, gathered_core(model, shard, kind), model, shard);
       return add_context(ops, "keys gradient scatter", CollectiveKind::kReduceScatter,
                          shard.context * key_value_bytes(model, shard), Beside::kNothing);
     case ContextExchange::kAllToAll: {
       const ExchangedBytes bytes = exchanged_bytes(model, shard);
       add_exchange(ops, "output exchange", bytes.output);
-      add_block_backward(ops, exchanged_core(model, shard), model, shard);
+      add_block_backward(ops, exchanged_core(model, shard, kind), model, shard);
       add_exchange(ops, "queries exchange", bytes.queries);
       add_exchange(ops, "keys exchange", bytes.keys);
       return add_exchange(ops, "values exchange", bytes.values);

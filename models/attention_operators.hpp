@@ -1,7 +1,7 @@
 // The attention core: softmax(Q K^T / sqrt(q)) V on b a/t heads, unfused or flash, alone or over context
 // ranks.
 //
-// FLOPs are of the full square of a kernel's queries and keys, causal or not. Grouped key/value heads are
+// FLOPs are of the full square of a kernel's queries and keys, causal or not, within a window or not. Grouped key/value heads are
 // read through strides, not repeated. Latent attention scores over n + r columns and has values of w.
 //
 // Each of c context ranks holds the chunks i and 2c-1-i of 2c of every sample, so that all of them have
@@ -23,7 +23,11 @@
 
 namespace stagecraft {
 
-void add_core_forward(Ops& ops, const TransformerSpec& model, const Shard& shard);
-void add_core_backward(Ops& ops, const TransformerSpec& model, const Shard& shard);
+void add_core_forward(Ops& ops, const TransformerSpec& model, const Shard& shard, LayerKind kind);
+void add_core_backward(Ops& ops, const TransformerSpec& model, const Shard& shard, LayerKind kind);
+
+// Share of the square of `keys` queries and keys in which each query meets itself and the window - 1 keys before
+// it: w/s - (w/s)^2/2, a half where the window is as long as the sample.
+[[nodiscard]] double windowed_share(double window, double keys);
 
 }  // namespace stagecraft

@@ -5,6 +5,7 @@
 
 #include "base/check.hpp"
 #include "calibrate/profile/tile_model.hpp"
+#include "models/attention_operators.hpp"
 #include "models/op_builder.hpp"
 
 namespace stagecraft {
@@ -78,6 +79,32 @@ FlashHead flash_head(OpKind kind, const AttentionShape& shape) {
   return {.size = larger, .padding = larger / mean};
 }
 
+// Scores that a kernel computes, as a share of its square, and the rows of keys and half length on which its rate
+// depends.
+struct FlashSpan {
+  double share = 1, keys = 0, half_length = 0;
+};
+
+// A block of queries meets whole blocks of keys: those of its window, and one more on the diagonal, which counts half
+// as it does without a window. The rate is that of a causal sample whose queries meet as many keys on average.
+FlashSpan windowed_span(const AttentionShape& shape, double half_length, double edge) {
+  const auto keys = static_cast<double>(shape.keys);
+  const double blocks = std::ceil(static_cast<double>(shape.window - 1) / kFlashBlockKeys) + 0.5;
+  const double share = windowed_share(std::min(blocks * kFlashBlockKeys, keys), keys);
+  return {.share = share, .keys = 2 * share * keys, .half_length = half_length + 2 * edge};
+}
+
+// A window never takes longer than the whole sample.
+FlashSpan flash_span(const AttentionShape& shape, const FlashPass& pass, const FlashCurve& curve) {
+  const auto keys = static_cast<double>(shape.keys);
+  if (!shape.causal) return {.share = 1, .keys = keys, .half_length = curve.half_length};
+  const FlashSpan whole{.share = 0.5, .keys = keys, .half_length = curve.half_length};
+  if (shape.window == 0) return whole;
+  const FlashSpan span =
+      windowed_span(shape, curve.half_length, pass.window_edge ? pass.window_edge->value : 0);
+  return span.keys + span.half_length < whole.keys + whole.half_length ? span : whole;
+}
+
 Work flash_work(const HardwareProfile& profile, Precision precision, const Op& op) {
   const AttentionShape& shape = op.attention;
   SC_CHECK(
@@ -88,18 +115,18 @@ Work flash_work(const HardwareProfile& profile, Precision precision, const Op& o
   const FlashPass& pass = op.kind == OpKind::kFlashForward ? kernel.forward : kernel.backward;
   const FlashCurve& curve = shape.causal ? pass.causal : pass.dense;
   const FlashHead head = flash_head(op.kind, shape);
-  const auto keys = static_cast<double>(shape.keys);
+  const FlashSpan span = flash_span(shape, pass, curve);
   // A partial block takes as long as a full one: its fraction of the work runs at its fraction of the rate.
   const double blocks =
       static_cast<double>(shape.batch) * static_cast<double>(shape.queries) / kFlashBlockQueries;
-  const double rate = curve.rate.count() * keys / (keys + curve.half_length) *
+  const double rate = curve.rate.count() * span.keys / (span.keys + span.half_length) *
                       flash_occupancy(pass.half_blocks.value * profile.device.sms, blocks) *
                       flash_head_share(kernel.half_head_size.value_or(model.half_head_size).value, head.size);
-  const double done = op.flops.count() * head.padding * (shape.causal ? 0.5 : 1.0);
+  const double done = op.flops.count() * head.padding * span.share;
   const double fixed = to_seconds(model.fixed.value);
   if (precision != Precision::kFp32) {
     return {.seconds = fixed + std::max(done / rate, memory_seconds(profile, op.bytes)),
-            .provenance = curve.provenance};
+            .provenance = shape.window > 0 ? Provenance::kAnalytic : curve.provenance};
   }
   const FlopRate sixteen_bit = std::max(profile.device.peak_fp16, profile.device.peak_bf16);
   const double slower = sixteen_bit / profile.peak(precision);

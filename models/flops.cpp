@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "models/attention_operators.hpp"
 #include "models/layer_matrices.hpp"
 #include "models/operators.hpp"
 #include "models/partition.hpp"
@@ -39,16 +40,26 @@ double visited(const ExpertsSpec& experts) {
   return kept * static_cast<double>(experts.top_k);
 }
 
-void add_layers(const TransformerSpec& model, LayerKind kind, double layers, double sequence,
+// Tokens whose keys a token meets, on average over a sample: all of it, by the convention that causal attention
+// counts its masked half, and of a window twice as many as there are.
+double mean_keys(const TransformerSpec& model, LayerKind kind, double sequence) {
+  if (!in_window(kind)) return sequence;
+  const double window = std::min(static_cast<double>(model.sliding_window->tokens), sequence);
+  return 2 * windowed_share(window, sequence) * sequence;
+}
+
+void add_layers(const TransformerSpec& model, LayerKind kind, std::int64_t number, std::int64_t tokens,
                 ForwardFlops& sum) {
-  if (layers == 0) return;
+  if (number == 0) return;
+  const auto layers = static_cast<double>(number), sequence = static_cast<double>(tokens);
   const LayerMatrices matrices = layer_matrices(model, kind, {});
   const auto linear = [&](std::int64_t weights) {
     return 2.0 * layers * sequence * static_cast<double>(weights);
   };
   sum.attention += linear(matrices.qkv.size() + matrices.latent_down() + matrices.projection.size());
   sum.latent_up += linear(matrices.latent_up());
-  sum.core += 2.0 * layers * sequence * sequence * static_cast<double>(core_columns(model));
+  sum.core +=
+      2.0 * layers * sequence * mean_keys(model, kind, sequence) * static_cast<double>(core_columns(model));
   sum.projections += linear(matrices.projection.size());
   sum.mlp += linear(matrices.ffn());
   sum.down += linear(matrices.down.size());
@@ -57,7 +68,7 @@ void add_layers(const TransformerSpec& model, LayerKind kind, double layers, dou
       linear(model.hidden * model.kv_heads * model.head_size + matrices.projection.size() +
              (gated ? matrices.down.size() + matrices.shared_down.size() : 0) + matrices.router.size());
   sum.shared += linear(matrices.shared());
-  if (kind == LayerKind::kExperts) {
+  if (has_experts(kind)) {
     sum.routed += linear(matrices.router.size() + matrices.shared_gate.size()) +
                   visited(*model.experts) * linear(matrices.expert());
     sum.every_second += visited(*model.experts) * linear(matrices.expert_up.size());
@@ -69,9 +80,8 @@ ForwardFlops flops_of_layers(const TransformerSpec& model, const LayerCounts& co
   const auto s = static_cast<double>(sequence), h = static_cast<double>(model.hidden);
   const auto predictions = static_cast<double>(counts.predictions);
   ForwardFlops sum;
-  add_layers(model, LayerKind::kDense, static_cast<double>(counts.dense), s, sum);
-  add_layers(model, LayerKind::kExperts, static_cast<double>(counts.experts), s, sum);
-  if (counts.predictions > 0) add_layers(model, model.mtp_kind(), predictions, s, sum);
+  for (const LayerKind kind : kLayerKinds) add_layers(model, kind, counts.layers[kind], sequence, sum);
+  if (counts.predictions > 0) add_layers(model, model.mtp_kind(), counts.predictions, sequence, sum);
   sum.other += 2.0 * predictions * s * 2.0 * h * h;  // their projections [h, 2h]
   return sum;
 }
@@ -107,9 +117,7 @@ double repeated(const ForwardFlops& forward, const RecomputedShare& recompute) {
 }  // namespace
 
 LayerCounts layers_in(const TransformerSpec& model) {
-  return {.dense = model.layers_of(LayerKind::kDense),
-          .experts = model.layers_of(LayerKind::kExperts),
-          .predictions = model.mtp_layers};
+  return {.layers = model.numbers(), .predictions = model.mtp_layers};
 }
 
 Flops model_flops(const TransformerSpec& model, std::int64_t samples, std::int64_t sequence) {

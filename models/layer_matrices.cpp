@@ -27,7 +27,7 @@ LayerMatrices layer_matrices(const TransformerSpec& model, LayerKind kind, const
   const std::int64_t h = model.hidden;
   const Widths w = widths(model, split.tensor);
   add_attention(model, w, matrices);
-  if (kind == LayerKind::kDense) {
+  if (!has_experts(kind)) {
     matrices.up = {.out = w.up, .in = h};
     matrices.down = {.out = h, .in = w.ffn};
     return matrices;

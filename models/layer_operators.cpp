@@ -21,29 +21,30 @@ Norm attention_norm(const TransformerSpec& model, const Shard& shard) {
 
 Norm ffn_norm(const TransformerSpec& model, const Shard& shard, LayerKind kind) {
   Norm norm = residual_norm("ffn norm", model, shard);
-  norm.feeds_products = kind == LayerKind::kDense;
+  norm.feeds_products = !has_experts(kind);
   return norm;
 }
 
-void add_attention_forward(Ops& ops, const TransformerSpec& model, const Shard& shard) {
+void add_attention_forward(Ops& ops, const TransformerSpec& model, const Shard& shard, LayerKind kind) {
   add_norm_forward(ops, attention_norm(model, shard), model, shard);
   add_query_key_value_forward(ops, model, shard);
-  add_core_forward(ops, model, shard);
+  add_core_forward(ops, model, shard, kind);
   add_projection_forward(ops, model, shard);
   add_residual_forward(ops, model, shard);
 }
 
-void add_attention_input_gradient(Ops& ops, const TransformerSpec& model, const Shard& shard) {
+void add_attention_input_gradient(Ops& ops, const TransformerSpec& model, const Shard& shard,
+                                  LayerKind kind) {
   add_residual_backward(ops, model, shard);
   add_projection_input_gradient(ops, model, shard);
-  add_core_backward(ops, model, shard);
+  add_core_backward(ops, model, shard, kind);
   add_query_key_value_input_gradient(ops, model, shard);
   add_norm_backward(ops, attention_norm(model, shard), model, shard, Residual::kSummed);
 }
 
 void add_ffn_forward(Ops& ops, const TransformerSpec& model, const Shard& shard, LayerKind kind) {
   add_norm_forward(ops, ffn_norm(model, shard, kind), model, shard);
-  if (kind == LayerKind::kExperts) {
+  if (has_experts(kind)) {
     add_experts_forward(ops, model, shard);
   } else {
     add_feed_forward(ops, dense_feed_forward(model, shard), model, shard);
@@ -53,7 +54,7 @@ void add_ffn_forward(Ops& ops, const TransformerSpec& model, const Shard& shard,
 
 void add_ffn_input_gradient(Ops& ops, const TransformerSpec& model, const Shard& shard, LayerKind kind) {
   add_residual_backward(ops, model, shard);
-  if (kind == LayerKind::kExperts) {
+  if (has_experts(kind)) {
     add_experts_input_gradient(ops, model, shard);
   } else {
     add_feed_forward_input_gradient(ops, dense_feed_forward(model, shard), model, shard);
@@ -63,7 +64,7 @@ void add_ffn_input_gradient(Ops& ops, const TransformerSpec& model, const Shard&
 
 Ops layer_weight_gradient(const TransformerSpec& model, const Shard& shard, LayerKind kind) {
   Ops ops;
-  if (kind == LayerKind::kExperts) {
+  if (has_experts(kind)) {
     add_experts_weight_gradient(ops, model, shard);
   } else {
     add_feed_forward_weight_gradient(ops, dense_feed_forward(model, shard), shard);
@@ -74,20 +75,20 @@ Ops layer_weight_gradient(const TransformerSpec& model, const Shard& shard, Laye
 }
 
 // The block of attention has its parts within it: none of them is repeated twice.
-void add_attention_again(Ops& ops, const TransformerSpec& model, const Shard& shard) {
+void add_attention_again(Ops& ops, const TransformerSpec& model, const Shard& shard, LayerKind kind) {
   if (shard.recomputes(RecomputeModule::kLayerNorm)) {
     add_norm_forward(ops, attention_norm(model, shard), model, shard);
   }
   if (shard.recomputes(RecomputeModule::kSelfAttention)) {
     add_query_key_value_forward(ops, model, shard);
-    add_core_forward(ops, model, shard);
+    add_core_forward(ops, model, shard, kind);
     if (!shard.recompute_stops_early) add_projection_forward(ops, model, shard);
     return;
   }
   if (model.latent_attention && shard.recomputes(RecomputeModule::kLatentUp)) {
     add_latent_up_forward(ops, model, shard);
   }
-  if (shard.repeats_core()) add_core_forward(ops, model, shard);
+  if (shard.repeats_core()) add_core_forward(ops, model, shard, kind);
 }
 
 // The block of experts does so as well.
@@ -106,7 +107,7 @@ Ops every_second_product_again(const TransformerSpec& model, const Shard& shard,
   add_projection_product(ops, model, shard);
   add_residual_forward(ops, model, shard);
   add_norm_forward(ops, ffn_norm(model, shard, kind), model, shard);
-  if (kind == LayerKind::kExperts)
+  if (has_experts(kind))
     add_experts_by_operator_again(ops, model, shard);
   else
     add_behind_first_product(ops, dense_feed_forward(model, shard), model, shard);
@@ -114,9 +115,9 @@ Ops every_second_product_again(const TransformerSpec& model, const Shard& shard,
 }
 
 Ops whole_again(const TransformerSpec& model, const Shard& shard, LayerKind kind, const Ops& forward) {
-  if (!shard.recompute_stops_early || kind == LayerKind::kExperts) return forward;
+  if (!shard.recompute_stops_early || has_experts(kind)) return forward;
   Ops ops;
-  add_attention_forward(ops, model, shard);
+  add_attention_forward(ops, model, shard, kind);
   add_norm_forward(ops, ffn_norm(model, shard, kind), model, shard);
   add_feed_forward_up(ops, dense_feed_forward(model, shard), model, shard);
   return ops;
@@ -126,11 +127,11 @@ Ops selected_again(const TransformerSpec& model, const Shard& shard, LayerKind k
   if (shard.recomputes(RecomputeModule::kEverySecondProduct))
     return every_second_product_again(model, shard, kind);
   Ops ops;
-  add_attention_again(ops, model, shard);
+  add_attention_again(ops, model, shard, kind);
   if (shard.recomputes(RecomputeModule::kLayerNorm)) {
     add_norm_forward(ops, ffn_norm(model, shard, kind), model, shard);
   }
-  if (kind == LayerKind::kExperts) {
+  if (has_experts(kind)) {
     add_experts_again(ops, model, shard);
   } else if (shard.recomputes(RecomputeModule::kMlp)) {
     const FeedForward block = dense_feed_forward(model, shard);
@@ -143,14 +144,14 @@ Ops selected_again(const TransformerSpec& model, const Shard& shard, LayerKind k
 }  // namespace
 
 LayerOps layer_operators(const TransformerSpec& model, const Shard& shard, LayerKind kind) {
-  SC_CHECK(kind == LayerKind::kDense || model.experts, "a layer with experts is one of a model with experts");
+  SC_CHECK(!has_experts(kind) || model.experts, "a layer with experts is one of a model with experts");
   LayerOps layer;
-  add_attention_forward(layer.forward, model, shard);
+  add_attention_forward(layer.forward, model, shard, kind);
   add_ffn_forward(layer.forward, model, shard, kind);
   layer.recompute = shard.recompute == Recompute::kFull ? whole_again(model, shard, kind, layer.forward)
                                                         : selected_again(model, shard, kind);
   add_ffn_input_gradient(layer.input_gradient, model, shard, kind);
-  add_attention_input_gradient(layer.input_gradient, model, shard);
+  add_attention_input_gradient(layer.input_gradient, model, shard, kind);
   layer.weight_gradient = layer_weight_gradient(model, shard, kind);
   return layer;
 }

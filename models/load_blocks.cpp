@@ -27,32 +27,62 @@ std::vector<std::int64_t> first_layers(YamlMap& map, std::int64_t layers) {
   return dense;
 }
 
-std::vector<std::int64_t> listed_layers(YamlMap& map, std::int64_t layers) {
+// Layers that are not of the kind that a block of the model is about.
+struct OtherLayers {
+  std::string_view listed;     // key of their list
+  std::string_view by_rule;    // key that says them by a rule
+  std::string_view none_left;  // code where they are all layers
+  std::string_view way_out;    // hint of that
+};
+
+constexpr OtherLayers kDenseLayers{.listed = "dense_layers",
+                                   .by_rule = "first_dense_layers",
+                                   .none_left = "no-expert-layer",
+                                   .way_out = "leave a layer with experts, or leave experts out"};
+constexpr OtherLayers kFullLayers{.listed = "full_layers",
+                                  .by_rule = "full_every",
+                                  .none_left = "no-windowed-layer",
+                                  .way_out = "leave a layer with the window, or leave sliding_window out"};
+
+std::vector<std::int64_t> listed_layers(YamlMap& map, std::int64_t layers, const OtherLayers& others) {
   const ErrorWatch watch(map.diagnostics());
-  std::vector<std::int64_t> dense = map.integers("dense_layers", {.min = 0, .max = layers - 1});
+  std::vector<std::int64_t> listed = map.integers(others.listed, {.min = 0, .max = layers - 1});
   if (!watch.clean()) return {};
-  const auto late = std::ranges::adjacent_find(dense, std::greater_equal{});
-  if (late != dense.end()) {
-    map.error("dense_layers", "bad-order", fmt::format("{} stands behind {}", late[1], late[0]),
+  const auto late = std::ranges::adjacent_find(listed, std::greater_equal{});
+  if (late != listed.end()) {
+    map.error(others.listed, "bad-order", fmt::format("{} stands behind {}", late[1], late[0]),
               "name each layer once, in ascending order, from 0");
     return {};
   }
-  if (static_cast<std::int64_t>(dense.size()) == layers) {
-    map.error("dense_layers", "no-expert-layer", fmt::format("names all {} layers of the model", layers),
-              "leave a layer with experts, or leave experts out");
+  if (static_cast<std::int64_t>(listed.size()) == layers) {
+    map.error(others.listed, std::string(others.none_left),
+              fmt::format("names all {} layers of the model", layers), std::string(others.way_out));
     return {};
   }
-  return dense;
+  return listed;
 }
 
-std::vector<std::int64_t> dense_layers(YamlMap& map, std::int64_t layers) {
-  const bool first = map.has("first_dense_layers"), listed = map.has("dense_layers");
-  if (first && listed) {
-    map.error("first_dense_layers", "contradiction", "stands beside dense_layers, which says the same thing",
+// `by_rule` reads the key that says them by a rule.
+template <class ByRule>
+std::vector<std::int64_t> other_layers(YamlMap& map, std::int64_t layers, const OtherLayers& others,
+                                       ByRule by_rule) {
+  const bool listed = map.has(others.listed);
+  if (listed && map.has(others.by_rule)) {
+    map.error(others.by_rule, "contradiction",
+              fmt::format("stands beside {}, which says the same thing", others.listed),
               "keep one of the two");
     return {};
   }
-  return listed ? listed_layers(map, layers) : first_layers(map, layers);
+  return listed ? listed_layers(map, layers, others) : by_rule(map, layers);
+}
+
+// Each `full_every`th layer, as Megatron-LM's window_attn_skip_freq counts them.
+std::vector<std::int64_t> each_nth_layer(YamlMap& map, std::int64_t layers) {
+  if (!map.has("full_every")) return {};
+  const std::int64_t every = map.integer("full_every", {.min = 2, .max = kMaxLayers, .fallback = 2});
+  std::vector<std::int64_t> full;
+  for (std::int64_t layer = every - 1; layer < layers; layer += every) full.push_back(layer);
+  return full;
 }
 
 void load_shared_experts(YamlMap& map, ExpertsSpec& experts) {
@@ -140,11 +170,21 @@ std::optional<ExpertsSpec> load_experts(YamlMap& model, std::int64_t layers,
   }
   load_groups(map, experts, known);
   load_shared_experts(map, experts);
-  experts.dense_layers = dense_layers(map, layers);
+  experts.router_bias = map.boolean("router_bias", false);
+  experts.dense_layers = other_layers(map, layers, kDenseLayers, first_layers);
   if (!known) experts.count = kMaxCount;  // the placeholder of a refused count must not bound anything
   load_balance(map, experts);
   map.finish();
   return experts;
+}
+
+std::optional<SlidingWindowSpec> load_sliding_window(YamlMap& model, std::int64_t layers) {
+  if (!model.has("sliding_window")) return std::nullopt;
+  YamlMap map = model.map("sliding_window");
+  SlidingWindowSpec window{.tokens = read_count(map, "tokens"),
+                           .full_layers = other_layers(map, layers, kFullLayers, each_nth_layer)};
+  map.finish();
+  return window;
 }
 
 std::optional<LatentAttentionSpec> load_latent_attention(YamlMap& model) {

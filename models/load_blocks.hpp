@@ -1,4 +1,4 @@
-// Reads the optional blocks of a `model:` mapping: experts and latent attention.
+// Reads the optional blocks of a `model:` mapping: experts, sliding windows and latent attention.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +28,9 @@ inline constexpr std::int64_t kMaxLayers = 1'000'000;  // lists of layers stay s
 //   width   of the model's MLP, which experts have unless they say another; nullopt where it is not known.
 [[nodiscard]] std::optional<ExpertsSpec> load_experts(YamlMap& model, std::int64_t layers,
                                                       std::optional<std::int64_t> width);
+
+// The mapping `sliding_window` of `model`; nullopt when it is absent.
+[[nodiscard]] std::optional<SlidingWindowSpec> load_sliding_window(YamlMap& model, std::int64_t layers);
 
 // The mapping `latent_attention` of `model`; nullopt when it is absent.
 [[nodiscard]] std::optional<LatentAttentionSpec> load_latent_attention(YamlMap& model);

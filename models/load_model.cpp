@@ -61,6 +61,7 @@ void load_choices(YamlMap& map, TransformerSpec& model) {
   model.biases = map.boolean("biases", defaults.biases);
   model.qkv_bias = map.boolean("qkv_bias", model.biases && !model.latent_attention);
   model.qk_norm = map.boolean("qk_norm", false);
+  model.attention_sinks = map.boolean("attention_sinks", false);
   model.dropout = map.boolean("dropout", defaults.dropout);
 }
 
@@ -112,6 +113,12 @@ void check_latent_choices(YamlMap& map, const TransformerSpec& model) {
   if (model.qk_norm)
     map.error("qk_norm", "contradiction", "latent attention has norms of its own, on the compressed vectors",
               "leave qk_norm out");
+  if (model.attention_sinks)
+    map.error("attention_sinks", "contradiction", "no model with latent attention has them",
+              "leave attention_sinks out");
+  if (model.sliding_window)
+    map.error("sliding_window", "contradiction", "no model with latent attention has one",
+              "leave sliding_window out");
 }
 
 void load_heads(YamlMap& map, TransformerSpec& model) {
@@ -173,8 +180,8 @@ double experts_size(const TransformerSpec& model, double matrices) {
 void check_size(YamlMap& map, const TransformerSpec& model) {
   const auto h = static_cast<double>(model.hidden), predictions = static_cast<double>(model.mtp_layers);
   const double matrices = model.activation == Activation::kSwiglu ? 3 : 2;
-  const double dense = static_cast<double>(model.layers_of(LayerKind::kDense)) + predictions;
-  const double sparse = static_cast<double>(model.layers_of(LayerKind::kExperts)) + predictions;
+  const double dense = static_cast<double>(model.numbers().without_experts()) + predictions;
+  const double sparse = static_cast<double>(model.numbers().with_experts()) + predictions;
   const double ends =
       h * (2 * static_cast<double>(model.vocab) + static_cast<double>(model.max_sequence_length));
   const double parameters = (static_cast<double>(model.layers) + predictions) * attention_size(model) +
@@ -199,6 +206,7 @@ TransformerSpec load_transformer(YamlMap& map, std::optional<Family> known_famil
   load_heads(map, model);
   load_widths(map, model, known ? model.layers : kMaxLayers);
   const FamilyDefaults& usual = defaults_of(family);
+  model.sliding_window = load_sliding_window(map, known ? model.layers : kMaxLayers);
   model.vocab = known_family ? assumed_count(map, "vocab", usual.vocab, usual.vocab_of)
                              : read_count(map, "vocab", usual.vocab);
   model.max_sequence_length = map.integer("max_sequence_length", {.min = 0, .max = kMaxCount, .fallback = 0});

@@ -259,7 +259,7 @@ std::int64_t exchange_buffers(const TransformerSpec& model, const Shard& shard) 
 }
 
 void keep_block(SavedTensors& tensors, const TransformerSpec& model, const Shard& shard, LayerKind kind) {
-  kind == LayerKind::kDense ? keep_feed_forward(tensors, model, shard) : keep_experts(tensors, model, shard);
+  has_experts(kind) ? keep_experts(tensors, model, shard) : keep_feed_forward(tensors, model, shard);
 }
 
 // Are the shards of weights, which are gathered, in fp32?
@@ -301,7 +301,7 @@ Bytes total(const SavedTensors& tensors) {
 }
 
 SavedTensors layer_tensors(const TransformerSpec& model, const Shard& shard, LayerKind kind) {
-  SC_CHECK(kind == LayerKind::kDense || model.experts, "a layer with experts is of a model with experts");
+  SC_CHECK(!has_experts(kind) || model.experts, "a layer with experts is of a model with experts");
   SavedTensors tensors;
   keep_attention(tensors, model, shard);
   keep_block(tensors, model, shard, kind);
@@ -356,10 +356,10 @@ Bytes held_for_weight_gradients(const TransformerSpec& model, const Shard& shard
   const LayerSizes sizes(model, shard);
   // Input of QKV, output gradient of projection, and the same of the block of up and down; output gradient of
   // QKV, projection's input. Software that keeps gathered inputs holds gathered gradients as well.
-  const std::int64_t block = kind == LayerKind::kDense ? sizes.column_input() : sizes.residual();
+  const std::int64_t block = has_experts(kind) ? sizes.residual() : sizes.column_input();
   std::int64_t held =
       2 * (sizes.column_input() + block) + sizes.query() + sizes.key() + sizes.value() + sizes.output();
-  if (kind == LayerKind::kDense) return Bytes(sizes.input(held + sizes.up() + sizes.ffn()));
+  if (!has_experts(kind)) return Bytes(sizes.input(held + sizes.up() + sizes.ffn()));
   const ExpertWidths w = expert_widths(model, shard.weight_split());
   const std::int64_t pairs = received_pairs(model, shard);
   held += pairs * sizes.element() * (w.up + w.ffn) + sizes.columns(w.shared_up + w.shared);
@@ -414,7 +414,7 @@ LayerTransient layer_transient(const TransformerSpec& model, const Shard& shard,
     core = std::max(core, 2 * scores);
   }
   std::int64_t block = sizes.up();
-  if (kind == LayerKind::kExperts) {
+  if (has_experts(kind)) {
     const std::int64_t row = sizes.element() * received_pairs(model, shard);
     const std::int64_t exchanges = exchange_buffers(model, shard);
     forward = std::max(forward, exchanges);
@@ -436,7 +436,7 @@ LayerTransient layer_transient(const TransformerSpec& model, const Shard& shard,
 Bytes weight_gradient_transient(const TransformerSpec& model, const Shard& shard, LayerKind kind) {
   if (shard.gradient_accumulation_fusion) return Bytes(0);
   const LayerMatrices matrices = layer_matrices(model, kind, shard.weight_split());
-  const std::int64_t experts = kind == LayerKind::kExperts ? model.experts->count / shard.expert : 0;
+  const std::int64_t experts = has_experts(kind) ? model.experts->count / shard.expert : 0;
   std::int64_t largest = 0;
   for (const WeightShape& weight : matrices.linear()) largest = std::max(largest, weight.size());
   for (const WeightShape& weight : matrices.linear_of_expert())  // one GEMM of all of them

@@ -1,20 +1,76 @@
 #include "models/model_spec.hpp"
 
 #include <algorithm>
+#include <span>
 
 #include "base/check.hpp"
 
 namespace stagecraft {
 
-LayerKind TransformerSpec::kind_of(std::int64_t layer) const {
-  SC_CHECK(layer >= 0 && layer < layers, "a layer of the model");
-  if (!experts) return LayerKind::kDense;
-  return std::ranges::binary_search(experts->dense_layers, layer) ? LayerKind::kDense : LayerKind::kExperts;
+namespace {
+
+// Those of an ascending list that lie in [first, end).
+std::span<const std::int64_t> listed_between(const std::vector<std::int64_t>& layers, std::int64_t first,
+                                             std::int64_t end) {
+  const auto from = std::ranges::lower_bound(layers, first);
+  return {from, std::lower_bound(from, layers.end(), end)};
 }
 
-std::int64_t TransformerSpec::layers_of(LayerKind kind) const {
-  const std::int64_t dense = experts ? static_cast<std::int64_t>(experts->dense_layers.size()) : layers;
-  return kind == LayerKind::kDense ? dense : layers - dense;
+std::int64_t in_both(std::span<const std::int64_t> a, std::span<const std::int64_t> b) {
+  std::int64_t both = 0;
+  for (const std::int64_t layer : a) both += std::ranges::binary_search(b, layer) ? 1 : 0;
+  return both;
+}
+
+}  // namespace
+
+std::int64_t& LayerNumbers::operator[](LayerKind kind) {
+  switch (kind) {
+    case LayerKind::kDense:
+      return dense;
+    case LayerKind::kExperts:
+      return experts;
+    case LayerKind::kDenseInWindow:
+      return dense_in_window;
+    case LayerKind::kExpertsInWindow:
+      break;
+  }
+  return experts_in_window;
+}
+
+std::int64_t LayerNumbers::operator[](LayerKind kind) const {
+  LayerNumbers copy = *this;
+  return copy[kind];
+}
+
+LayerNumbers& LayerNumbers::operator+=(const LayerNumbers& other) {
+  for (const LayerKind kind : kLayerKinds) (*this)[kind] += other[kind];
+  return *this;
+}
+
+LayerKind TransformerSpec::kind_of(std::int64_t layer) const {
+  SC_CHECK(layer >= 0 && layer < layers, "a layer of the model");
+  const LayerNumbers one = layers_between(layer, layer + 1);
+  return *std::ranges::find_if(kLayerKinds, [&](LayerKind kind) { return one[kind] == 1; });
+}
+
+LayerNumbers TransformerSpec::layers_between(std::int64_t first, std::int64_t end) const {
+  const std::int64_t all = end - first;
+  if (!experts && !sliding_window) return {.dense = all};
+  const auto count = [](std::span<const std::int64_t> some) {
+    return static_cast<std::int64_t>(some.size());
+  };
+  const auto dense =
+      experts ? listed_between(experts->dense_layers, first, end) : std::span<const std::int64_t>{};
+  const std::int64_t without = experts ? count(dense) : all;
+  if (!sliding_window) return {.dense = without, .experts = all - without};
+  const auto full = listed_between(sliding_window->full_layers, first, end);
+  const std::int64_t dense_full = experts ? in_both(full, dense) : count(full);
+  const std::int64_t experts_full = count(full) - dense_full;
+  return {.dense = dense_full,
+          .experts = experts_full,
+          .dense_in_window = without - dense_full,
+          .experts_in_window = all - without - experts_full};
 }
 
 StagesSpec in_parts(StagesSpec stages, int parts) {

@@ -54,6 +54,7 @@ struct ExpertsSpec {
   std::int64_t shared = 0;             // shared experts
   std::int64_t shared_ffn_hidden = 0;  // width of one shared expert; f_e unless given
   bool shared_gate = false;            // h more parameters: a gate on the shared experts' output (Qwen2-MoE)
+  bool router_bias = false;            // E more parameters (gpt-oss)
   std::vector<std::int64_t> dense_layers = {};  // layers without experts, ascending from 0
   // Capacity of an expert, as a multiple of the balanced share: excess tokens are dropped. 0: dropless.
   double capacity_factor = 0;
@@ -70,9 +71,42 @@ struct ExpertsSpec {
   friend bool operator==(const ExpertsSpec&, const ExpertsSpec&) = default;
 };
 
+// Attention over the last `tokens` tokens, a token itself among them, in all layers but `full_layers`.
+//   source  Beltagy et al. (arXiv 2004.05150), section 3.1; Jiang et al. (arXiv 2310.06825), section 2.
+struct SlidingWindowSpec {
+  std::int64_t tokens = 0;
+  std::vector<std::int64_t> full_layers = {};  // layers that attend to all tokens, ascending from 0
+
+  friend bool operator==(const SlidingWindowSpec&, const SlidingWindowSpec&) = default;
+};
+
 // Kind of a layer. Two layers of one kind are identical.
-enum class LayerKind : std::uint8_t { kDense, kExperts };
-inline constexpr std::array<std::string_view, 2> kLayerKindNames = {"dense", "experts"};
+enum class LayerKind : std::uint8_t { kDense, kExperts, kDenseInWindow, kExpertsInWindow };
+inline constexpr std::array kLayerKinds = {LayerKind::kDense, LayerKind::kExperts, LayerKind::kDenseInWindow,
+                                           LayerKind::kExpertsInWindow};
+[[nodiscard]] constexpr bool has_experts(LayerKind kind) {
+  return kind == LayerKind::kExperts || kind == LayerKind::kExpertsInWindow;
+}
+[[nodiscard]] constexpr bool in_window(LayerKind kind) {
+  return kind == LayerKind::kDenseInWindow || kind == LayerKind::kExpertsInWindow;
+}
+
+// Numbers of layers by kind.
+struct LayerNumbers {
+  std::int64_t dense = 0, experts = 0, dense_in_window = 0, experts_in_window = 0;
+
+  [[nodiscard]] std::int64_t& operator[](LayerKind kind);
+  [[nodiscard]] std::int64_t operator[](LayerKind kind) const;
+  [[nodiscard]] std::int64_t all() const { return without_experts() + with_experts(); }
+  [[nodiscard]] std::int64_t with_experts() const { return experts + experts_in_window; }
+  [[nodiscard]] std::int64_t without_experts() const { return dense + dense_in_window; }
+  // As if all attended to all tokens: by their blocks alone, which decide the memory of a layer.
+  [[nodiscard]] LayerNumbers by_block() const {
+    return {.dense = without_experts(), .experts = with_experts()};
+  }
+  LayerNumbers& operator+=(const LayerNumbers& other);
+  friend bool operator==(const LayerNumbers&, const LayerNumbers&) = default;
+};
 
 struct TransformerSpec {
   std::string name;
@@ -99,12 +133,17 @@ struct TransformerSpec {
   // `head_size` is then nope + rope, kv_heads is heads.
   std::optional<LatentAttentionSpec> latent_attention = {};
   std::optional<ExpertsSpec> experts = {};
+  std::optional<SlidingWindowSpec> sliding_window = {};
+  // A number for each head beside the scores of its softmax (gpt-oss): a parameters a layer.
+  bool attention_sinks = false;
   // Multi-token prediction: extra layers after the last one and of its kind, each with a projection [h, 2h],
   // three norms, and a further head and loss (DeepSeek-V3, arXiv 2412.19437, section 2.2).
   std::int64_t mtp_layers = 0;
 
-  [[nodiscard]] LayerKind kind_of(std::int64_t layer) const;   // of layers 0 .. layers-1
-  [[nodiscard]] std::int64_t layers_of(LayerKind kind) const;  // without those of multi-token prediction
+  [[nodiscard]] LayerKind kind_of(std::int64_t layer) const;  // of layers 0 .. layers-1
+  // Of layers first .. end-1, and of all of them, without those of multi-token prediction.
+  [[nodiscard]] LayerNumbers layers_between(std::int64_t first, std::int64_t end) const;
+  [[nodiscard]] LayerNumbers numbers() const { return layers_between(0, layers); }
   // Heads and losses of a token: the next one's, and one of each layer of multi-token prediction.
   [[nodiscard]] std::int64_t heads_of_tokens() const { return 1 + mtp_layers; }
   [[nodiscard]] LayerKind mtp_kind() const { return kind_of(layers - 1); }

@@ -61,7 +61,8 @@ struct GemmShape {
 struct AttentionShape {
   std::int64_t batch = 0, queries = 0, keys = 0;
   std::int64_t query_size = 0, value_size = 0;  // sizes of one head: d_qk, d_v
-  bool causal = true;  // half of the scores are masked; FLOPs are of the full square all the same
+  bool causal = true;       // half of the scores are masked; FLOPs are of the full square all the same
+  std::int64_t window = 0;  // keys that a query meets at most, fewer than `keys`; 0: no window
   friend bool operator==(const AttentionShape&, const AttentionShape&) = default;
 };
 
@@ -146,9 +147,9 @@ using ByteShare = Share<Bytes>;
 //   = 72 B l s h^2 (1 + s/6h + V/12lh) for a GPT with f = 4h (Korthikanti et al., appendix A).
 [[nodiscard]] Flops model_flops(const TransformerSpec& model, std::int64_t samples, std::int64_t sequence);
 
-// Numbers of layers by kind, for the whole model.
+// Layers of a model, or some of them.
 struct LayerCounts {
-  std::int64_t dense = 0, experts = 0;
+  LayerNumbers layers = {};
   std::int64_t predictions = 0;  // layers of multi-token prediction, each with its projection
 };
 [[nodiscard]] LayerCounts layers_in(const TransformerSpec& model);

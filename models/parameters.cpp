@@ -30,9 +30,11 @@ std::int64_t block_biases(const TransformerSpec& model, std::int64_t width) {
   return (model.activation == Activation::kSwiglu ? 2 * width : width) + model.hidden;
 }
 
-std::int64_t attention_biases(const TransformerSpec& model, std::int64_t tensor) {
+// Biases, and the sinks of the rank's heads.
+std::int64_t attention_vectors(const TransformerSpec& model, std::int64_t tensor) {
   const std::int64_t columns = model.qkv_bias ? widths(model, tensor).qkv() : 0;
-  return columns + (model.biases ? model.hidden : 0);
+  const std::int64_t sinks = model.attention_sinks ? model.heads / tensor : 0;
+  return columns + (model.biases ? model.hidden : 0) + sinks;
 }
 
 // The parameters of one routed expert.
@@ -46,12 +48,13 @@ std::int64_t mtp_projection(const TransformerSpec& model, const WeightSplit& spl
   return 2 * model.hidden * ceil_div(model.hidden, split.tensor);
 }
 
-// Sums over the layers of both kinds, multi-token prediction and the ends; `of_layer` counts one layer.
+// Sums over the layers, multi-token prediction and the ends; `of_layer` counts one layer.
 template <class OfLayer>
 std::int64_t whole_model(const TransformerSpec& model, OfLayer of_layer) {
   std::int64_t sum = embedding_parameters(model, 1);
-  for (const LayerKind kind : {LayerKind::kDense, LayerKind::kExperts})
-    if (const std::int64_t layers = model.layers_of(kind)) sum += layers * of_layer(kind);
+  const LayerNumbers numbers = model.numbers();
+  for (const LayerKind kind : kLayerKinds)
+    if (const std::int64_t layers = numbers[kind]) sum += layers * of_layer(kind);
   if (model.mtp_layers > 0) {
     const LayerKind kind = model.mtp_kind();
     const std::int64_t beside = mtp_parameters(model, {}).all() - layer_parameters(model, kind, {}).all();
@@ -64,15 +67,16 @@ std::int64_t whole_model(const TransformerSpec& model, OfLayer of_layer) {
 
 ParameterShare layer_parameters(const TransformerSpec& model, LayerKind kind, const WeightSplit& split) {
   const LayerMatrices matrices = layer_matrices(model, kind, split);
-  ParameterShare share{.dense = matrices.attention() + attention_biases(model, split.tensor) +
+  ParameterShare share{.dense = matrices.attention() + attention_vectors(model, split.tensor) +
                                 norms_of_layer(model)};
-  if (kind == LayerKind::kDense) {
+  if (!has_experts(kind)) {
     share.dense += matrices.ffn() + block_biases(model, model.ffn_hidden / split.tensor);
     return share;
   }
   const ExpertsSpec& experts = *model.experts;
   SC_CHECK(split.expert > 0 && experts.count % split.expert == 0, "every rank holds as many experts");
-  share.dense += matrices.router.size() + matrices.shared_gate.size() + matrices.shared() +
+  share.dense += matrices.router.size() + (experts.router_bias ? experts.count : 0) +
+                 matrices.shared_gate.size() + matrices.shared() +
                  block_biases(model, experts.shared_width() / split.tensor);
   share.experts = experts.count / split.expert * expert_parameters(model, matrices, split.expert_tensor);
   return share;
@@ -80,7 +84,7 @@ ParameterShare layer_parameters(const TransformerSpec& model, LayerKind kind, co
 
 ParameterShare product_weights(const TransformerSpec& model, LayerKind kind, const WeightSplit& split) {
   const LayerMatrices layer = layer_matrices(model, kind, split);
-  const std::int64_t experts = kind == LayerKind::kExperts ? model.experts->count / split.expert : 0;
+  const std::int64_t experts = has_experts(kind) ? model.experts->count / split.expert : 0;
   return {.dense = layer.attention() + layer.ffn() + layer.shared(), .experts = layer.expert() * experts};
 }
 
@@ -116,7 +120,7 @@ std::int64_t parameter_count(const TransformerSpec& model) {
 std::int64_t active_parameter_count(const TransformerSpec& model) {
   return whole_model(model, [&](LayerKind kind) {
     const std::int64_t all = layer_parameters(model, kind, {}).all();
-    if (kind == LayerKind::kDense) return all;
+    if (!has_experts(kind)) return all;
     const std::int64_t idle = model.experts->count - model.experts->top_k;
     return all - idle * expert_parameters(model, layer_matrices(model, kind, {}), 1);
   });

@@ -65,7 +65,7 @@ class Fitting {
     for (std::size_t stage = 0; stage < passes.size(); ++stage) {
       StageContent& content = plan.stages[stage];
       content.recompute_pass = passes[stage] > 0;
-      if (!content.recompute_pass) content.recomputed = content.recomputed_experts = 0;
+      if (!content.recompute_pass) content.recomputed = {};
     }
     check_recompute();
   }

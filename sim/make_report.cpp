@@ -150,10 +150,7 @@ std::string headline(const Scenario& scenario, const ParallelPlan& plan) {
 LayerCounts recomputed_layers(const TransformerSpec& model, const RecomputeSpec& recompute,
                               const ParallelPlan& plan) {
   LayerCounts counts{.predictions = recompute.repeats_mtp() ? model.mtp_layers : 0};
-  for (const StageContent& content : plan.stages) {
-    counts.dense += content.recomputed_of(LayerKind::kDense);
-    counts.experts += content.recomputed_of(LayerKind::kExperts);
-  }
+  for (const StageContent& content : plan.stages) counts.layers += content.recomputed;
   return counts;
 }
 

@@ -135,7 +135,8 @@ std::string flash_curve(std::string_view key, const FlashCurve& curve) {
 
 std::string flash_pass(std::string_view key, const FlashPass& pass) {
   return fmt::format("      {}:\n", key) + flash_curve("causal", pass.causal) +
-         flash_curve("dense", pass.dense) + constant("half_blocks", pass.half_blocks, 8);
+         flash_curve("dense", pass.dense) + constant("half_blocks", pass.half_blocks, 8) +
+         constant("window_edge", pass.window_edge, 8);
 }
 
 std::string attention_section(const AttentionModel& attention) {

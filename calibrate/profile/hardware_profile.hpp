@@ -183,6 +183,8 @@ struct FlashPass {
   // Blocks of 128 queries, in units of the SMs, at which half of the rate of very many blocks is reached. The
   // rates of the curves hold at kFlashBenchmarkBlocks.
   Sourced<double> half_blocks;
+  // What masking at the far edge of a sliding window costs each block of queries, in keys.
+  std::optional<Sourced<double>> window_edge = {};
 };
 
 // A kernel generation: rates depend on it as much as on the GPU.
@@ -192,7 +194,7 @@ struct FlashKernel {
   std::optional<Sourced<double>> half_head_size = {};  // replaces the model's value
 };
 
-inline constexpr double kFlashBlockQueries = 128;
+inline constexpr double kFlashBlockQueries = 128, kFlashBlockKeys = 128;
 // 16 Ki tokens of 16 heads, as the benchmarks of flash-attention have it.
 inline constexpr double kFlashBenchmarkBlocks = 2048;
 inline constexpr double kFlashBenchmarkHeadSize = 128;

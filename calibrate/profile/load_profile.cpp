@@ -229,6 +229,8 @@ FlashPass read_flash_pass(YamlMap& kernel, std::string_view key) {
                  .dense = read_flash_curve(section.map, "dense"),
                  .half_blocks = read_number(section.map, "half_blocks",
                                             {.above = 0, .up_to = 100, .closed_below = true})};
+  pass.window_edge =
+      read_optional_number(section.map, "window_edge", {.above = 0, .up_to = 10'000, .closed_below = true});
   section.map.finish();
   return pass;
 }

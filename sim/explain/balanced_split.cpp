@@ -18,11 +18,11 @@ class Balance {
     Duration others{};
     std::int64_t of_others = 0;
     for (std::size_t stage = 0; stage <= last; ++stage) {
-      layers_.push_back(stages[stage].layers);
+      layers_.push_back(stages[stage].layers.all());
       work(stage) += price(stage);
       if (stage == last) continue;
       others += price(stage);
-      of_others += stages[stage].layers;
+      of_others += stages[stage].layers.all();
     }
     const Duration mean = others / std::max<std::int64_t>(of_others, 1);
     for (std::size_t stage = 0; stage <= last; ++stage)
@@ -81,7 +81,7 @@ std::vector<std::vector<std::int64_t>> balanced_splits(const Scenario& scenario,
   const std::vector<StageContent>& stages = simulation.prepared.plan.stages;
   if (!std::holds_alternative<TransformerSpec>(scenario.model) || stages.size() < 2) return {};
   std::vector<std::vector<std::int64_t>> known(1);
-  for (const StageContent& stage : stages) known[0].push_back(stage.layers);
+  for (const StageContent& stage : stages) known[0].push_back(stage.layers.all());
   for (const bool early : {true, false}) {
     std::vector<std::int64_t> split = Balance(simulation).split(early);
     if (std::ranges::find(known, split) == known.end()) known.push_back(std::move(split));

@@ -30,7 +30,8 @@ PieceNames names_of(const CountedOps& piece) {
     case UnitKind::kLayer:
       break;
   }
-  const std::string kind = piece.layer == LayerKind::kExperts ? " of experts" : "";
+  const std::string kind = std::string(has_experts(piece.layer) ? " of experts" : "") +
+                           (in_window(piece.layer) ? " in a window" : "");
   return {.one = "layer" + kind + (piece.recomputed ? " that is recomputed" : ""),
           .all = "layers" + kind + (piece.recomputed ? " that are recomputed" : "")};
 }

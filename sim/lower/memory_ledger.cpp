@@ -127,13 +127,14 @@ Bytes RankLedger::staged_activations() const {
   for (const int stage : states_.held()) {
     const StageContent& here = content(stage);
     std::vector<KeptLayers> layers;
-    for (const LayerKind kind : {LayerKind::kDense, LayerKind::kExperts}) {
-      const std::int64_t kept = here.layers_of(kind) - (full ? here.recomputed_of(kind) : 0);
+    const LayerNumbers all = here.layers.by_block(), again = here.recomputed.by_block();
+    for (const LayerKind kind : kLayerKinds) {
+      const std::int64_t kept = all[kind] - (full ? again[kind] : 0);
       if (kept > 0) layers.push_back({.count = kept, .each = total(layer_tensors(model_, shard_, kind))});
     }
     if (full)
       layers.push_back(
-          {.count = ceil_div(here.recomputed, group) - 1, .each = boundary_activation(model_, shard_)});
+          {.count = ceil_div(here.recomputed.all(), group) - 1, .each = boundary_activation(model_, shard_)});
     most = std::max(most, on_their_way(layers));
   }
   return most;
@@ -181,8 +182,9 @@ Bytes RankLedger::merged_outputs() const {
 void RankLedger::add_buffers(LedgerItems& items, RankStates::When when) const {
   const Bytes message = boundary_activation(model_, shard_);
   add_messages(items);
-  for (const LayerKind kind : {LayerKind::kDense, LayerKind::kExperts})
-    if (std::ranges::any_of(states_.held(), [&](int stage) { return content(stage).layers_of(kind) > 0; }))
+  for (const LayerKind kind : kLayerKinds)
+    if (std::ranges::any_of(states_.held(),
+                            [&](int stage) { return content(stage).layers.by_block()[kind] > 0; }))
       items.add(kBuffers, "gradient placeholders", gradient_placeholders(model_, shard_, kind));
   if (request_.job.offload.activations > 0 && when == RankStates::When::kPasses)
     items.add(kBuffers, "activations on their way to the host",

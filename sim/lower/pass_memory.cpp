@@ -51,10 +51,11 @@ class StageSum {
            const PassHabits& habits)
       : model_(model), shard_(shard), plain_(shard.of_layers(false)), content_(content), habits_(habits) {
     // A recompute pass restores all tensors, as if nothing was recomputed.
-    for (const LayerKind kind : {LayerKind::kDense, LayerKind::kExperts}) {
-      const std::int64_t layers = content.layers_of(kind);
-      const std::int64_t again = content.recompute_pass ? 0 : content.recomputed_of(kind);
-      if (layers > 0) counts_.push_back({.kind = kind, .plain = layers - again, .recomputed = again});
+    const LayerNumbers layers = content.layers.by_block();
+    const LayerNumbers repeated = content.recompute_pass ? LayerNumbers{} : content.recomputed.by_block();
+    for (const LayerKind kind : kLayerKinds) {
+      if (layers[kind] == 0) continue;
+      counts_.push_back({.kind = kind, .plain = layers[kind] - repeated[kind], .recomputed = repeated[kind]});
     }
     if (content.mtp_layers > 0) {
       const bool again = content.recomputed_mtp;

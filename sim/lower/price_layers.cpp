@@ -104,8 +104,9 @@ PiecePrices StagePricing::price_pieces(const LayerGroups& groups) const {
   const auto priced = [&](const LayerOps& ops) { return price_operators(ops, network_, shard_, groups); };
   PiecePrices pieces{.groups = groups, .embedding = priced(embedding_operators(model_, shard_))};
   add(pieces.head, priced(head_operators(model_, shard_)), model_.heads_of_tokens());
-  for (const LayerKind kind : {LayerKind::kDense, LayerKind::kExperts}) {
-    if (model_.layers_of(kind) == 0) continue;
+  const LayerNumbers numbers = model_.numbers();
+  for (const LayerKind kind : kLayerKinds) {
+    if (numbers[kind] == 0) continue;
     const auto i = static_cast<std::size_t>(kind);
     pieces.layer[i] = priced(layer_operators(model_, shard_.of_layers(false), kind));
     if (shard_.recompute == Recompute::kFull)
@@ -139,10 +140,10 @@ bool StagePricing::same_links(const LayerGroups& a, const LayerGroups& b) const 
 
 StagePrice StagePricing::sum_of(const PiecePrices& pieces, const StageContent& content) const {
   StagePrice price;
-  for (const LayerKind kind : {LayerKind::kDense, LayerKind::kExperts}) {
+  for (const LayerKind kind : kLayerKinds) {
     const auto i = static_cast<std::size_t>(kind);
-    const std::int64_t again = content.recomputed_of(kind);
-    add(price, pieces.layer[i], content.layers_of(kind) - again);
+    const std::int64_t again = content.recomputed[kind];
+    add(price, pieces.layer[i], content.layers[kind] - again);
     add(price, pieces.recomputed[i], again);
   }
   if (content.embedding) add(price, pieces.embedding, 1);

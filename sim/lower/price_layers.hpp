@@ -21,7 +21,7 @@ namespace stagecraft {
 // Prices of the pieces that stages consist of.
 struct PiecePrices {
   LayerGroups groups;
-  std::array<StagePrice, kLayerKindNames.size()> layer{}, recomputed{};  // by LayerKind; with full recompute
+  std::array<StagePrice, kLayerKinds.size()> layer{}, recomputed{};  // by LayerKind; with full recompute
   StagePrice embedding{}, head{}, mtp{};  // mtp: its inner layer included; head: those of all predictions
 
   [[nodiscard]] const StagePrice& of(const StageUnit& unit) const;

@@ -306,8 +306,9 @@ Bytes RankStates::large_copies() const {
   Shard plain = shard_;
   plain.recompute = Recompute::kNone;
   Bytes block{};
-  for (const LayerKind kind : {LayerKind::kDense, LayerKind::kExperts}) {
-    if (model_.layers_of(kind) == 0) continue;
+  const LayerNumbers numbers = model_.numbers();
+  for (const LayerKind kind : kLayerKinds) {
+    if (numbers[kind] == 0) continue;
     for (const SavedTensor& tensor : layer_tensors(model_, plain, kind)) block = std::max(block, tensor.size);
   }
   const auto copy_of = [&](std::int64_t parameters) {

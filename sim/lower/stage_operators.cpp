@@ -6,11 +6,11 @@ std::vector<CountedOps> stage_operators(const TransformerSpec& model, const Pric
                                         const StageContent& content) {
   const Shard& shard = request.shard;
   std::vector<CountedOps> all;
-  for (const LayerKind kind : {LayerKind::kDense, LayerKind::kExperts}) {
-    const std::int64_t again = content.recomputed_of(kind);
+  for (const LayerKind kind : kLayerKinds) {
+    const std::int64_t again = content.recomputed[kind];
     const std::int64_t inner = kind == model.mtp_kind() ? content.mtp_layers : 0;
     for (const bool recomputed : {false, true}) {
-      const std::int64_t times = (recomputed ? again : content.layers_of(kind) - again) +
+      const std::int64_t times = (recomputed ? again : content.layers[kind] - again) +
                                  (recomputed == content.recomputed_mtp ? inner : 0);
       if (times > 0)
         all.push_back({.layer = kind,
@@ -35,9 +35,7 @@ StageContent whole_content(const ParallelPlan& plan) {
   StageContent whole;
   for (const StageContent& stage : plan.stages) {
     whole.layers += stage.layers;
-    whole.expert_layers += stage.expert_layers;
     whole.recomputed += stage.recomputed;
-    whole.recomputed_experts += stage.recomputed_experts;
     whole.mtp_layers += stage.mtp_layers;
     whole.recomputed_mtp = whole.recomputed_mtp || stage.recomputed_mtp;
     whole.embedding = whole.embedding || stage.embedding;

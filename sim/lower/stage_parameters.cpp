@@ -56,8 +56,8 @@ ParameterShare share_of_layers(const TransformerSpec& model, const ParallelPlan&
   const StageContent& content = plan.stages[static_cast<std::size_t>(stage)];
   const WeightSplit split = split_of(plan);
   ParameterShare share;
-  for (const LayerKind kind : {LayerKind::kDense, LayerKind::kExperts})
-    if (const std::int64_t layers = content.layers_of(kind)) add(share, of_layer(model, kind, split), layers);
+  for (const LayerKind kind : kLayerKinds)
+    if (const std::int64_t layers = content.layers[kind]) add(share, of_layer(model, kind, split), layers);
   if (content.mtp_layers > 0) add(share, of_mtp(model, split), content.mtp_layers);
   return share;
 }
@@ -120,7 +120,7 @@ std::vector<StageUnit> stage_units(const TransformerSpec& model, const ParallelP
   const WeightSplit split = split_of(plan);
   std::int64_t first = 0;  // layer of the model
   for (int before = 0; before < stage; ++before)
-    first += plan.stages[static_cast<std::size_t>(before)].layers;
+    first += plan.stages[static_cast<std::size_t>(before)].layers.all();
   std::vector<StageUnit> units;
   const auto add_unit = [&](StageUnit unit, const ParameterShare& share,
                             const ParameterShare& products = {}) {
@@ -130,10 +130,10 @@ std::vector<StageUnit> stage_units(const TransformerSpec& model, const ParallelP
   };
   if (content.embedding)
     add_unit({.kind = UnitKind::kEmbedding}, {.dense = embedding_parameters(model, plan.tensor)});
-  for (std::int64_t layer = 0; layer < content.layers; ++layer) {
+  for (std::int64_t layer = 0; layer < content.layers.all(); ++layer) {
     const LayerKind kind = model.kind_of(first + layer);
-    add_unit({.layer = kind, .recomputed = layer < content.recomputed}, layer_parameters(model, kind, split),
-             product_weights(model, kind, split));
+    add_unit({.layer = kind, .recomputed = layer < content.recomputed.all()},
+             layer_parameters(model, kind, split), product_weights(model, kind, split));
   }
   for (std::int64_t layer = 0; layer < content.mtp_layers; ++layer) {
     ParameterShare share = mtp_parameters(model, split);
@@ -149,8 +149,9 @@ std::vector<StageUnit> stage_units(const TransformerSpec& model, const ParallelP
 }
 
 MatricesOfUnits::MatricesOfUnits(const TransformerSpec& model, const Shard& shard) {
-  for (const LayerKind kind : {LayerKind::kDense, LayerKind::kExperts})
-    if (model.layers_of(kind) > 0)
+  const LayerNumbers numbers = model.numbers();
+  for (const LayerKind kind : kLayerKinds)
+    if (numbers[kind] > 0)
       add_matrices(of_layer_[static_cast<std::size_t>(kind)], layer_operators(model, shard, kind).forward);
   if (model.mtp_layers == 0) return;
   prediction_ = of_layer_[static_cast<std::size_t>(model.mtp_kind())];

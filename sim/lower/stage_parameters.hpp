@@ -73,7 +73,7 @@ class MatricesOfUnits {
   [[nodiscard]] UnitMatrices of(const StageUnit& unit) const;
 
  private:
-  std::array<UnitMatrices, kLayerKindNames.size()> of_layer_;
+  std::array<UnitMatrices, kLayerKinds.size()> of_layer_;
   UnitMatrices prediction_;
 };
 

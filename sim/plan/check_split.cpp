@@ -15,7 +15,7 @@ constexpr std::int64_t kMaxListedTensor = 65'536;  // tensor sizes that a hint l
 constexpr std::size_t kMaxListed = 16;             // most lengths listed and printed
 
 bool has_dense_layers(const TransformerSpec& model) {
-  return model.layers_of(LayerKind::kDense) > 0;
+  return model.numbers().without_experts() > 0;
 }
 
 std::string why_tensor_does_not_divide(const TransformerSpec& model, std::int64_t tensor) {
@@ -90,8 +90,21 @@ void check_exchanged_heads(const TransformerSpec& model, const ParallelSpec& spe
       "parallelism.context", "not-divisible",
       fmt::format("{} does not divide the {} {} of a tensor rank, as context_exchange all-to-all asks",
                   spec.context, heads_split ? kv_heads : heads, heads_split ? "key/value heads" : "heads"),
-      fmt::format("{}parallelism.context_exchange p2p or all-gather",
-                  near.empty() ? "use " : any_of(near) + " would; or use "));
+      fmt::format("{}parallelism.context_exchange {}",
+                  near.empty() ? "use " : any_of(near) + " would; or use ",
+                  model.sliding_window ? "all-gather" : "p2p or all-gather"));
+}
+
+// A ring's blocks are whole samples of other ranks.
+//   source  NVIDIA/TransformerEngine, context_parallel.py: sliding windows with all_gather and a2a alone.
+void check_window(const TransformerSpec& model, const ParallelSpec& spec, const Reporter& report) {
+  if (spec.context == 1 || spec.context_exchange != ContextExchange::kRing || !model.sliding_window) return;
+  if (!report.knows({"parallelism.context", "parallelism.context_exchange"})) return;
+  report.error("parallelism.context", "not-supported-yet",
+               fmt::format("{} ranks exchange keys in a ring (context_exchange: p2p), which knows no "
+                           "model.sliding_window",
+                           spec.context),
+               "use parallelism.context_exchange all-gather or all-to-all");
 }
 
 void check_expert_width(const ExpertsSpec& experts, const ParallelSpec& spec, const Reporter& report) {
@@ -192,6 +205,7 @@ bool context_divides(const PlanRequest& request, std::int64_t context) {
 void check_context(const TransformerSpec& model, const PlanRequest& request, const Reporter& report) {
   check_sequence(model, request, report);
   check_exchanged_heads(model, request.parallelism, report);
+  check_window(model, request.parallelism, report);
 }
 
 std::vector<std::string_view> without_second_products(const TransformerSpec& model, Attention attention) {

@@ -23,11 +23,9 @@ namespace stagecraft {
 
 // Content of one global stage (a model chunk).
 struct StageContent {
-  std::int64_t layers = 0;         // layers of both kinds, without multi-token prediction
-  std::int64_t expert_layers = 0;  // the layers with experts among them
+  LayerNumbers layers = {};  // without multi-token prediction
   // Layers that full recompute repeats: the first of the stage under `block`, all under `uniform`.
-  std::int64_t recomputed = 0;
-  std::int64_t recomputed_experts = 0;  // the recomputed layers with experts
+  LayerNumbers recomputed = {};
   // The order has a recompute pass (R) that restores all of the stage's activations. Otherwise the backward
   // recomputes, layer by layer.
   bool recompute_pass = false;
@@ -37,12 +35,6 @@ struct StageContent {
   bool embedding = false;
   bool head = false;
 
-  [[nodiscard]] std::int64_t layers_of(LayerKind kind) const {
-    return kind == LayerKind::kExperts ? expert_layers : layers - expert_layers;
-  }
-  [[nodiscard]] std::int64_t recomputed_of(LayerKind kind) const {
-    return kind == LayerKind::kExperts ? recomputed_experts : recomputed - recomputed_experts;
-  }
   friend bool operator==(const StageContent&, const StageContent&) = default;
 };
 
@@ -81,7 +73,8 @@ struct ParallelPlan {
   [[nodiscard]] bool has_replicas() const { return hold_weights_twice(replicas(), *this, has_experts()); }
   [[nodiscard]] bool has_shards() const { return hold_weights_twice(shard_group, *this, has_experts()); }
   [[nodiscard]] bool has_experts() const {
-    return std::ranges::any_of(stages, [](const StageContent& stage) { return stage.expert_layers > 0; });
+    return std::ranges::any_of(stages,
+                               [](const StageContent& stage) { return stage.layers.with_experts() > 0; });
   }
   [[nodiscard]] int stage_count() const { return static_cast<int>(stages.size()); }
   [[nodiscard]] StagePlaces places() const {

@@ -141,15 +141,6 @@ std::int64_t layers_of_stage(const TransformerSpec& model, const ParallelSpec& s
   return layers;
 }
 
-// Layers of the model with experts among [first, end).
-std::int64_t expert_layers_between(const TransformerSpec& model, std::int64_t first, std::int64_t end) {
-  if (!model.experts) return 0;
-  const auto& dense = model.experts->dense_layers;  // ascending
-  const auto from = std::lower_bound(dense.begin(), dense.end(), first);
-  const auto to = std::lower_bound(from, dense.end(), end);
-  return end - first - (to - from);
-}
-
 std::int64_t recomputed_layers(const RecomputeSpec& recompute, std::int64_t layers) {
   if (recompute.granularity != Recompute::kFull) return 0;
   return recompute.method == RecomputeMethod::kBlock ? std::min(recompute.layers, layers) : layers;
@@ -180,10 +171,8 @@ std::vector<StageContent> stage_contents(const TransformerSpec& model, const Par
   for (std::size_t i = 0; i < stages.size(); ++i) {
     const std::int64_t layers = layers_of_stage(model, spec, static_cast<std::int64_t>(i));
     const std::int64_t recomputed = recomputed_layers(recompute, layers);
-    stages[i] = {.layers = layers,
-                 .expert_layers = expert_layers_between(model, first, first + layers),
-                 .recomputed = recomputed,
-                 .recomputed_experts = expert_layers_between(model, first, first + recomputed)};
+    stages[i] = {.layers = model.layers_between(first, first + layers),
+                 .recomputed = model.layers_between(first, first + recomputed)};
     first += layers;
   }
   SC_CHECK(first == model.layers, "the stages hold the whole model");

@@ -190,7 +190,7 @@ void choose_graphs(YamlMap& options, Scenario& scenario) {
 // The modules that leave about as much of latent attention's layers as every second product.
 RecomputeModules near_every_second_product(const TransformerSpec& model) {
   RecomputeModules near{RecomputeModule::kLayerNorm, RecomputeModule::kLatentUp};
-  if (model.layers_of(LayerKind::kDense) > 0) near = near | RecomputeModules{RecomputeModule::kMlp};
+  if (model.numbers().without_experts() > 0) near = near | RecomputeModules{RecomputeModule::kMlp};
   if (model.experts) near = near | RecomputeModules{RecomputeModule::kMoe};
   return near;
 }

@@ -86,7 +86,7 @@ bool repeats_no_core(const Scenario& scenario) {
 // Why selective recompute of a module repeats nothing in this model; empty when it does repeat something.
 std::string_view why_idle(RecomputeModule module, const TransformerSpec& model, const Scenario& scenario) {
   const TrainingSpec& training = scenario.training;
-  const bool experts = model.layers_of(LayerKind::kExperts) > 0;
+  const bool experts = model.numbers().with_experts() > 0;
   const RecomputeModules& modules = training.recompute.modules;
   const bool attention = modules.has(RecomputeModule::kSelfAttention);
   switch (module) {
@@ -96,7 +96,7 @@ std::string_view why_idle(RecomputeModule module, const TransformerSpec& model, 
     case RecomputeModule::kLayerNorm:
       return "";
     case RecomputeModule::kMlp:
-      return model.layers_of(LayerKind::kDense) > 0 ? "" : "every layer of the model has experts";
+      return model.numbers().without_experts() > 0 ? "" : "every layer of the model has experts";
     case RecomputeModule::kMoe:
       return experts ? "" : "the model has no experts";
     case RecomputeModule::kMoeActivation:
@@ -309,9 +309,19 @@ void listen_to_imbalance(Listener& listener, const ExpertsSpec& experts, const P
                      parallel.expert, experts.top_k));
 }
 
+void listen_to_window(Listener& listener, const Scenario& scenario) {
+  const auto* model = std::get_if<TransformerSpec>(&scenario.model);
+  if (model == nullptr || !model->sliding_window) return;
+  const std::int64_t tokens = model->sliding_window->tokens, length = scenario.training.sequence_length;
+  listener.say("model.sliding_window", tokens >= length,
+               "training.sequence_length is no longer than the window");
+  listener.say("model.sliding_window", scenario.training.attention == Attention::kUnfused,
+               "unfused attention computes all scores and masks those before the window");
+}
+
 void listen_to_experts(Listener& listener, const Scenario& scenario) {
   const auto* model = std::get_if<TransformerSpec>(&scenario.model);
-  const bool none = model == nullptr || model->layers_of(LayerKind::kExperts) == 0;
+  const bool none = model == nullptr || model->numbers().with_experts() == 0;
   listener.say("options.expert_dispatcher", none, "the model has no experts");
   listener.say(
       "options.expert_dispatcher",
@@ -371,6 +381,7 @@ void listen_to_options(Listener& listener, const Scenario& scenario) {
                                        : "no two ranks share the weights");
   listener.say("options.attention_kernel", scenario.training.attention == Attention::kUnfused,
                "training.attention is unfused");
+  listen_to_window(listener, scenario);
   listen_to_experts(listener, scenario);
   listener.say("options.fp8_recipe", scenario.training.precision != Precision::kFp8,
                "training.precision is not fp8");

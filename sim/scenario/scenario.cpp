@@ -27,7 +27,7 @@ namespace {
 // Do `ranks` replicas, data x context, have more than one of some weights?
 bool are_several(const Scenario& scenario, std::int64_t ranks) {
   const auto* model = std::get_if<TransformerSpec>(&scenario.model);
-  const bool has_experts = model != nullptr && model->layers_of(LayerKind::kExperts) > 0;
+  const bool has_experts = model != nullptr && model->numbers().with_experts() > 0;
   return hold_weights_twice(ranks, scenario.parallelism, has_experts);
 }
 

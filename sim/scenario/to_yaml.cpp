@@ -43,6 +43,7 @@ void print(Emitter& out, const ExpertsSpec& experts) {
   out.number("shared", experts.shared);
   if (experts.shared > 0) out.number("shared_ffn_hidden", experts.shared_ffn_hidden);
   out.flag("shared_gate", experts.shared_gate);
+  out.flag("router_bias", experts.router_bias);
   out.field("dense_layers", integers(experts.dense_layers));
   if (experts.capacity_factor > 0) {
     out.real("capacity_factor", experts.capacity_factor);
@@ -69,6 +70,7 @@ void print(Emitter& out, const TransformerSpec& model) {
   out.flag("biases", model.biases);
   out.flag("qkv_bias", model.qkv_bias);
   out.flag("qk_norm", model.qk_norm);
+  out.flag("attention_sinks", model.attention_sinks);
   out.flag("dropout", model.dropout);
   if (model.latent_attention) {
     out.open("latent_attention");
@@ -78,6 +80,12 @@ void print(Emitter& out, const TransformerSpec& model) {
   if (model.experts) {
     out.open("experts");
     print(out, *model.experts);
+    out.close();
+  }
+  if (model.sliding_window) {
+    out.open("sliding_window");
+    out.number("tokens", model.sliding_window->tokens);
+    out.field("full_layers", integers(model.sliding_window->full_layers));
     out.close();
   }
   out.number("mtp_layers", model.mtp_layers);

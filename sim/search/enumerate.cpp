@@ -175,7 +175,7 @@ class Enumerator {
     point.zero_group = own.zero_group.value_or(0);
     const auto* model = std::get_if<TransformerSpec>(&scenario_->model);
     const std::int64_t heads = model != nullptr ? model->heads : 1;
-    has_experts_ = model != nullptr && model->layers_of(LayerKind::kExperts) > 0;
+    has_experts_ = model != nullptr && model->numbers().with_experts() > 0;
     for (const std::int64_t t : choices(tensor_, own.tensor, gpus_)) {
       if (gpus_ % t != 0 || (tensor_.all() && heads % t != 0)) continue;
       point.tensor = static_cast<int>(t);

@@ -146,13 +146,15 @@ std::string stage_text(const Label& label, const Scenario& scenario, const Paral
   if (content.embedding) holds.push_back("embedding");
   std::int64_t first = 0, all = 0;
   for (const StageContent& other : plan.stages) {
-    if (&other < &content) first += other.layers;
-    all += other.layers;
+    if (&other < &content) first += other.layers.all();
+    all += other.layers.all();
   }
-  if (content.layers == 1) holds.push_back(fmt::format("layer {} of {}", first, all));
-  if (content.layers > 1)
-    holds.push_back(fmt::format("layers {}–{} of {}", first, first + content.layers - 1, all));
-  if (content.expert_layers > 0) holds.push_back(fmt::format("{} with experts", content.expert_layers));
+  const std::int64_t layers = content.layers.all(), experts = content.layers.with_experts();
+  const std::int64_t windows = content.layers.dense_in_window + content.layers.experts_in_window;
+  if (layers == 1) holds.push_back(fmt::format("layer {} of {}", first, all));
+  if (layers > 1) holds.push_back(fmt::format("layers {}–{} of {}", first, first + layers - 1, all));
+  if (experts > 0) holds.push_back(fmt::format("{} with experts", experts));
+  if (windows > 0) holds.push_back(fmt::format("{} in a window", windows));
   if (content.mtp_layers > 0)
     holds.push_back(fmt::format("{} of multi-token prediction", content.mtp_layers));
   if (content.head) holds.push_back("head");

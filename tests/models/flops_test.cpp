@@ -239,9 +239,9 @@ TEST(HardwareFlops, OfFullRecomputeCountTheLayersThatAreRepeated) {
       2.0 * 4096 * 4096 * 128 * (128 + 64 + 128);
   const double dense = attention + 2.0 * 4096 * 3 * 7168 * 18432;
   const double experts = attention + 2.0 * 4096 * (7168 * 256 + 9 * 3 * 7168 * 2048);
-  EXPECT_NEAR(extra({.dense = 1}) / dense, 1, 1e-12);
-  EXPECT_NEAR(extra({.experts = 1}) / experts, 1, 1e-12);
-  EXPECT_NEAR(extra({.dense = 2, .experts = 3}) / (2 * dense + 3 * experts), 1, 1e-12);
+  EXPECT_NEAR(extra({.layers = {.dense = 1}}) / dense, 1, 1e-12);
+  EXPECT_NEAR(extra({.layers = {.experts = 1}}) / experts, 1, 1e-12);
+  EXPECT_NEAR(extra({.layers = {.dense = 2, .experts = 3}}) / (2 * dense + 3 * experts), 1, 1e-12);
   EXPECT_NEAR(extra({.predictions = 1}) / (experts + 2.0 * 4096 * 2 * 7168 * 7168), 1, 1e-12);
   EXPECT_EQ(extra({}), 0);
 }

@@ -233,7 +233,7 @@ TEST(LoadModel, GivesExpertsTheirDefaults) {
                                         .dense_layers = {},
                                         .capacity_factor = 0,
                                         .imbalance = 1}));
-  EXPECT_EQ(model.layers_of(LayerKind::kExperts), 4);
+  EXPECT_EQ(model.numbers().experts, 4);
   EXPECT_EQ(model.ffn_hidden, 96);
 }
 

@@ -234,8 +234,8 @@ TEST(SharedExperts, AreGatheredForAndReducedInChunksIfOverlapped) {
 double training_flops_per_token(const TransformerSpec& model, const Shard& shard) {
   double sum = total_flops(head_operators(model, shard).forward).count();
   for (const LayerKind kind : {LayerKind::kDense, LayerKind::kExperts}) {
-    if (model.layers_of(kind) == 0) continue;
-    sum += static_cast<double>(model.layers_of(kind)) *
+    if (model.numbers()[kind] == 0) continue;
+    sum += static_cast<double>(model.numbers()[kind]) *
            total_flops(layer_operators(model, shard, kind).forward).count();
   }
   return 3 * sum / static_cast<double>(shard.sequence);

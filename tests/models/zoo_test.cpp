@@ -72,12 +72,16 @@ const std::map<std::string, std::int64_t> kParameters{{"gpt3-175b", 174'615'846'
                                                       {"qwen3-0.6b", 596'049'920},
                                                       {"qwen3-30b-a3b", 30'532'122'624},
                                                       {"qwen3-235b-a22b", 235'093'634'560},
+                                                      {"gpt-oss-20b", 20'914'757'184},
+                                                      {"gpt-oss-120b", 116'829'156'672},
+                                                      {"mistral-7b", 7'241'732'096},
                                                       {"deepseek-v2", 235'741'434'880},
                                                       {"deepseek-v3", 682'636'472'320}};
 
 const std::map<std::string, std::int64_t> kActive{
     {"mixtral-8x7b", 12'879'925'248},    {"mixtral-8x22b", 39'161'468'928}, {"qwen3-30b-a3b", 3'353'032'704},
-    {"qwen3-235b-a22b", 22'190'763'520}, {"deepseek-v2", 21'375'800'320},   {"deepseek-v3", 38'240'382'976}};
+    {"qwen3-235b-a22b", 22'190'763'520}, {"deepseek-v2", 21'375'800'320},   {"deepseek-v3", 38'240'382'976},
+    {"gpt-oss-20b", 4'187'440'704},      {"gpt-oss-120b", 5'711'982'912}};
 
 TEST(Zoo, HasTheParametersOfItsModelsToTheLast) {
   for (const auto& [name, parameters] : kParameters) {

@@ -50,6 +50,7 @@ Shares constants_by_provenance(const HardwareProfile& profile) {
       count(pass->causal.provenance);
       count(pass->dense.provenance);
       count(pass->half_blocks.provenance);
+      if (pass->window_edge) count(pass->window_edge->provenance);
     }
   }
   return shares;

@@ -28,7 +28,7 @@ struct Job {
 MemoryLedger ledger_of(const Job& job) {
   const int data = job.parallelism.data.value_or(1);
   const RankMesh alone({1, 1, 1, 1, 1}, job.parallelism.order);
-  const std::int64_t experts = job.model.layers_of(LayerKind::kExperts);
+  const std::int64_t experts = job.model.numbers().with_experts();
   ParallelPlan plan{.tensor = job.parallelism.tensor,
                     .pipeline = job.parallelism.pipeline,
                     .data = data,
@@ -44,9 +44,9 @@ MemoryLedger ledger_of(const Job& job) {
   const bool full = job.training.recompute.granularity == Recompute::kFull;
   for (int stage = 0; stage < stages; ++stage) {
     const bool last = stage + 1 == stages;
-    plan.stages.push_back({.layers = job.model.layers / stages,
-                           .expert_layers = experts / stages,
-                           .recomputed = full ? job.model.layers / stages : 0,
+    const LayerNumbers layers{.dense = (job.model.layers - experts) / stages, .experts = experts / stages};
+    plan.stages.push_back({.layers = layers,
+                           .recomputed = full ? layers : LayerNumbers{},
                            .mtp_layers = last ? job.model.mtp_layers : 0,
                            .embedding = stage == 0,
                            .head = last});

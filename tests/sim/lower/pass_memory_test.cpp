@@ -29,8 +29,8 @@ TEST(PassMemory, SumsTheLayersAndEndsOfItsStage) {
   const Shard shard{.sequence = 8192};
   const TransformerSpec model = zoo::llama3_8b();
   const Bytes layer = total(layer_tensors(model, shard));
-  EXPECT_EQ(pass_memory(model, shard, {.layers = 3}).kept, 3 * layer);
-  EXPECT_EQ(pass_memory(model, shard, {.layers = 1, .embedding = true, .head = true}).kept,
+  EXPECT_EQ(pass_memory(model, shard, {.layers = {.dense = 3}}).kept, 3 * layer);
+  EXPECT_EQ(pass_memory(model, shard, {.layers = {.dense = 1}, .embedding = true, .head = true}).kept,
             layer + total(embedding_tensors(model, shard)) + head_activation(model, shard));
 }
 
@@ -39,7 +39,7 @@ TEST(PassMemory, CountsDenseAndExpertLayersApart) {
   const TransformerSpec model = zoo::mixtral_8x7b();
   const Bytes dense = total(layer_tensors(model, shard));
   const Bytes experts = total(layer_tensors(model, shard, LayerKind::kExperts));
-  EXPECT_EQ(pass_memory(model, shard, {.layers = 5, .expert_layers = 3}).kept, 2 * dense + 3 * experts);
+  EXPECT_EQ(pass_memory(model, shard, {.layers = {.dense = 2, .experts = 3}}).kept, 2 * dense + 3 * experts);
 }
 
 // A layer of multi-token prediction is a layer, its own norms and projection, and the head once more.
@@ -48,7 +48,7 @@ TEST(PassMemory, CountsMultiTokenPredictionWithItsHead) {
   const TransformerSpec model = zoo::deepseek_v3();
   TransformerSpec plain = model;
   plain.mtp_layers = 0;
-  const StageContent without{.layers = 1, .expert_layers = 1, .head = true};
+  const StageContent without{.layers = {.experts = 1}, .head = true};
   StageContent with = without;
   with.mtp_layers = 1;
   EXPECT_EQ(pass_memory(model, shard, with).kept - pass_memory(plain, shard, without).kept,
@@ -60,7 +60,7 @@ TEST(PassMemory, CountsMultiTokenPredictionWithItsHead) {
 TEST(PassMemory, OfARecomputedPredictionIsItsTwoInputs) {
   const Shard shard{.sequence = 4096, .expert = 64, .recompute = Recompute::kFull};
   const TransformerSpec model = zoo::deepseek_v3();
-  const StageContent without{.layers = 1, .expert_layers = 1, .recomputed = 1, .recomputed_experts = 1};
+  const StageContent without{.layers = {.experts = 1}, .recomputed = {.experts = 1}};
   StageContent with = without;
   with.mtp_layers = 1;
   with.recomputed_mtp = true;
@@ -70,7 +70,7 @@ TEST(PassMemory, OfARecomputedPredictionIsItsTwoInputs) {
 
 // I frees 2 of a GPT's 34 bytes per element of s b h where the core's scores are recomputed, W frees 32.
 TEST(PassMemory, OfASplitBackwardLivesMostlyUntilW) {
-  const PassMemory memory = pass_memory(zoo::gpt_22b(), unfused_selective(), {.layers = 1});
+  const PassMemory memory = pass_memory(zoo::gpt_22b(), unfused_selective(), {.layers = {.dense = 1}});
   const std::int64_t element = 2048 * 6144;
   EXPECT_EQ(memory.kept, Bytes(34 * element));
   EXPECT_EQ(memory.freed_by_input_gradient, Bytes(2 * element));
@@ -91,7 +91,8 @@ TEST(PassMemory, OfFullRecomputeIsTheTables) {
                       .tensor = 8,
                       .attention = Attention::kUnfused,
                       .recompute = Recompute::kFull};
-    EXPECT_EQ(pass_memory(model, shard, {.layers = 1, .recomputed = 1}).kept, kept) << model.hidden;
+    EXPECT_EQ(pass_memory(model, shard, {.layers = {.dense = 1}, .recomputed = {.dense = 1}}).kept, kept)
+        << model.hidden;
   }
 }
 
@@ -102,7 +103,7 @@ TEST(PassMemory, OfFullRecomputeIsCheckpointsAndOneExpandedGroup) {
   const TransformerSpec model = zoo::llama3_8b();
   const Bytes row = boundary_activation(model, shard);
   const Bytes whole = total(layer_tensors(model, shard));
-  const StageContent content{.layers = 12, .recomputed = 12};
+  const StageContent content{.layers = {.dense = 12}, .recomputed = {.dense = 12}};
   const StageTensors one = stage_tensors(model, shard, content);
   EXPECT_EQ(total(one.kept), 12 * row);
   EXPECT_EQ(size_of(one.backward_transient, "recomputed layer"), whole - row);
@@ -115,7 +116,7 @@ TEST(PassMemory, OfFullRecomputeIsCheckpointsAndOneExpandedGroup) {
 TEST(PassMemory, OfBlockRecomputeKeepsTheOtherLayersWhole) {
   Shard shard{.sequence = 8192, .recompute = Recompute::kFull};
   const TransformerSpec model = zoo::llama3_8b();
-  EXPECT_EQ(pass_memory(model, shard, {.layers = 12, .recomputed = 5}).kept,
+  EXPECT_EQ(pass_memory(model, shard, {.layers = {.dense = 12}, .recomputed = {.dense = 5}}).kept,
             5 * boundary_activation(model, shard) + 7 * total(layer_tensors(model, shard)));
 }
 
@@ -125,10 +126,12 @@ TEST(PassMemory, OfBlockRecomputeExpandsIntoTheRoomOfTheOtherLayers) {
   Shard shard{.sequence = 8192, .recompute = Recompute::kFull};
   const TransformerSpec model = zoo::llama3_8b();
   for (const std::int64_t recomputed : {1, 5, 11}) {
-    const StageTensors stage = stage_tensors(model, shard, {.layers = 12, .recomputed = recomputed});
+    const StageTensors stage =
+        stage_tensors(model, shard, {.layers = {.dense = 12}, .recomputed = {.dense = recomputed}});
     EXPECT_EQ(size_of(stage.backward_transient, "recomputed layer"), Bytes(0)) << recomputed;
   }
-  const StageTensors all = stage_tensors(model, shard, {.layers = 12, .recomputed = 12});
+  const StageTensors all =
+      stage_tensors(model, shard, {.layers = {.dense = 12}, .recomputed = {.dense = 12}});
   EXPECT_GT(size_of(all.backward_transient, "recomputed layer"), Bytes(0));
 }
 
@@ -139,7 +142,8 @@ TEST(PassMemory, OfAnInputGradientPeaksWhereTheOtherLayersHoldTheirTensors) {
   const TransformerSpec model = zoo::llama3_8b();
   const Bytes row = boundary_activation(model, shard);
   const Bytes held = held_for_weight_gradients(model, shard);
-  const StageTensors stage = stage_tensors(model, shard, {.layers = 12, .recomputed = 12});
+  const StageTensors stage =
+      stage_tensors(model, shard, {.layers = {.dense = 12}, .recomputed = {.dense = 12}});
   EXPECT_EQ(size_of(stage.input_gradient_transient, kHeldForWeightGradients), 11 * (held - row));
   EXPECT_EQ(size_of(stage.input_gradient_transient, kRecomputedLayer),
             size_of(stage.backward_transient, kRecomputedLayer));
@@ -151,8 +155,8 @@ TEST(PassMemory, OfAnInputGradientPeaksWhereTheOtherLayersHoldTheirTensors) {
 TEST(PassMemory, OfAnInputGradientExpandsItsLastGroupBesideTheOthers) {
   const Shard shard{.sequence = 8192, .recompute = Recompute::kFull};
   const TransformerSpec model = zoo::llama3_8b();
-  const StageTensors stage =
-      stage_tensors(model, shard, {.layers = 12, .recomputed = 12}, {.checkpoint_group = 4});
+  const StageTensors stage = stage_tensors(
+      model, shard, {.layers = {.dense = 12}, .recomputed = {.dense = 12}}, {.checkpoint_group = 4});
   EXPECT_EQ(size_of(stage.input_gradient_transient, kHeldForWeightGradients),
             8 * held_for_weight_gradients(model, shard) - 2 * boundary_activation(model, shard));
 }
@@ -163,7 +167,7 @@ TEST(PassMemory, OfAnInputGradientHoldsTheHeadForItsWeightGradient) {
   const Shard shard{.sequence = 8192, .attention = Attention::kUnfused};
   const TransformerSpec model = zoo::llama3_8b();
   const LayerTransient layer = layer_transient(model, shard);
-  const StageContent content{.layers = 2, .head = true};
+  const StageContent content{.layers = {.dense = 2}, .head = true};
   const StageTensors stage = stage_tensors(model, shard, content);
   EXPECT_EQ(
       size_of(stage.input_gradient_transient, "working tensors of a layer") -
@@ -175,17 +179,17 @@ TEST(PassMemory, OfAnInputGradientHoldsTheHeadForItsWeightGradient) {
 TEST(PassMemory, OfAWeightGradientPassHasTheGradientThatIsMade) {
   Shard shard{.sequence = 8192};
   const TransformerSpec model = zoo::llama3_8b();
-  EXPECT_EQ(pass_memory(model, shard, {.layers = 2}).weight_gradient_transient, Bytes(0));
+  EXPECT_EQ(pass_memory(model, shard, {.layers = {.dense = 2}}).weight_gradient_transient, Bytes(0));
   shard.gradient_accumulation_fusion = false;
-  const PassMemory memory = pass_memory(model, shard, {.layers = 2});
+  const PassMemory memory = pass_memory(model, shard, {.layers = {.dense = 2}});
   EXPECT_EQ(memory.weight_gradient_transient, weight_gradient_transient(model, shard));
   EXPECT_EQ(memory.backward_transient - memory.input_gradient_transient, memory.weight_gradient_transient);
 }
 
 TEST(PassMemory, LeavesInHostMemoryWhatIsOffloaded) {
   const Shard shard{.sequence = 8192};
-  const Bytes all = pass_memory(zoo::llama3_8b(), shard, {.layers = 4}).kept;
-  const Bytes half = pass_memory(zoo::llama3_8b(), shard, {.layers = 4}, {.offloaded = 0.5}).kept;
+  const Bytes all = pass_memory(zoo::llama3_8b(), shard, {.layers = {.dense = 4}}).kept;
+  const Bytes half = pass_memory(zoo::llama3_8b(), shard, {.layers = {.dense = 4}}, {.offloaded = 0.5}).kept;
   EXPECT_EQ(2 * half, all);
 }
 
@@ -197,7 +201,8 @@ TEST(PassMemory, NeverRisesWithRecompute) {
         const auto memory = [&](Recompute recompute) {
           const Shard shard{.sequence = 2048, .attention = attention, .recompute = recompute};
           return pass_memory(model, shard,
-                             {.layers = layers, .recomputed = recompute == Recompute::kFull ? layers : 0});
+                             {.layers = {.dense = layers},
+                              .recomputed = {.dense = recompute == Recompute::kFull ? layers : 0}});
         };
         const PassMemory none = memory(Recompute::kNone), full = memory(Recompute::kFull);
         const PassMemory selective = memory(Recompute::kSelective);

@@ -64,6 +64,25 @@ TEST(ContextParallel, CutsTheSequenceIntoTwoChunksARank) {
       "  hint: 4 would; or use parallelism.context_exchange p2p or all-gather");
 }
 
+// A ring hands whole blocks on; only gathered keys and exchanged heads know of a window.
+TEST(ContextParallel, KnowsNoSlidingWindowInARing) {
+  Case c;
+  std::get<TransformerSpec>(c.model).sliding_window = {.tokens = 128};
+  c.parallelism = {.context = 2};
+  EXPECT_EQ(
+      message_of(c),
+      "case.yaml: error: parallelism.context: 2 ranks exchange keys in a ring (context_exchange: p2p), which "
+      "knows no model.sliding_window\n"
+      "  hint: use parallelism.context_exchange all-gather or all-to-all");
+  for (const ContextExchange exchange : {ContextExchange::kAllGather, ContextExchange::kAllToAll}) {
+    c.parallelism.context_exchange = exchange;
+    EXPECT_TRUE(outcome_of(c).plan);
+  }
+  c.parallelism.context = 8;
+  EXPECT_THAT(message_of(c),
+              testing::EndsWith("hint: 4 would; or use parallelism.context_exchange all-gather"));
+}
+
 TEST(ContextParallel, ExchangesWholeHeadsOfATensorRank) {
   Case c;
   c.parallelism = {.tensor = 2, .context = 4, .context_exchange = ContextExchange::kAllToAll};
@@ -298,15 +317,12 @@ TEST(StageContents, CountExpertsAndRecomputedLayers) {
   c.training.recompute = {.granularity = Recompute::kFull, .method = RecomputeMethod::kBlock, .layers = 2};
   EXPECT_THAT(
       outcome_of(c).plan->stages,
-      ElementsAre(StageContent{.layers = 3, .expert_layers = 1, .recomputed = 2, .embedding = true},
-                  StageContent{.layers = 3, .expert_layers = 3, .recomputed = 2, .recomputed_experts = 2},
-                  StageContent{.layers = 3, .expert_layers = 3, .recomputed = 2, .recomputed_experts = 2},
-                  StageContent{.layers = 3,
-                               .expert_layers = 3,
-                               .recomputed = 2,
-                               .recomputed_experts = 2,
-                               .mtp_layers = 1,
-                               .head = true}));
+      ElementsAre(
+          StageContent{.layers = {.dense = 2, .experts = 1}, .recomputed = {.dense = 2}, .embedding = true},
+          StageContent{.layers = {.experts = 3}, .recomputed = {.experts = 2}},
+          StageContent{.layers = {.experts = 3}, .recomputed = {.experts = 2}},
+          StageContent{
+              .layers = {.experts = 3}, .recomputed = {.experts = 2}, .mtp_layers = 1, .head = true}));
 }
 
 // Layouts that end in `|m|L` in Megatron-LM.
@@ -316,8 +332,8 @@ TEST(StageContents, HaveMultiTokenPredictionAloneBeforeAHeadThatIsAlone) {
   model.mtp_layers = 2;
   model.tied_embeddings = false;
   EXPECT_THAT(outcome_of(c).plan->stages,
-              ElementsAre(StageContent{.layers = 6, .expert_layers = 4, .embedding = true},
-                          StageContent{.layers = 6, .expert_layers = 6}, StageContent{.mtp_layers = 2},
+              ElementsAre(StageContent{.layers = {.dense = 2, .experts = 4}, .embedding = true},
+                          StageContent{.layers = {.experts = 6}}, StageContent{.mtp_layers = 2},
                           StageContent{.head = true}));
   model.tied_embeddings = true;
   EXPECT_EQ(message_of(c),
@@ -344,11 +360,10 @@ TEST(StageContents, RecomputeEveryLayerInUniformGroups) {
   c.training.recompute = {.granularity = Recompute::kFull, .layers = 4};
   EXPECT_THAT(
       outcome_of(c).plan->stages,
-      ElementsAre(
-          StageContent{
-              .layers = 6, .expert_layers = 4, .recomputed = 6, .recomputed_experts = 4, .embedding = true},
-          StageContent{
-              .layers = 6, .expert_layers = 6, .recomputed = 6, .recomputed_experts = 6, .head = true}));
+      ElementsAre(StageContent{.layers = {.dense = 2, .experts = 4},
+                               .recomputed = {.dense = 2, .experts = 4},
+                               .embedding = true},
+                  StageContent{.layers = {.experts = 6}, .recomputed = {.experts = 6}, .head = true}));
 }
 
 TEST(StageContents, RecomputeNoMoreLayersThanThereAre) {
@@ -433,18 +448,18 @@ void expect_consistent(const ParallelPlan& plan, const Case& c) {
   EXPECT_EQ(plan.stage_count(), plan.pipeline * plan.virtual_stages);
   StageContent sum;
   for (const StageContent& stage : plan.stages) {
-    EXPECT_LE(stage.expert_layers, stage.layers);
-    EXPECT_LE(stage.recomputed_experts, std::min(stage.recomputed, stage.expert_layers));
+    for (const LayerKind kind : kLayerKinds) {
+      EXPECT_GE(stage.recomputed[kind], 0);
+      EXPECT_LE(stage.recomputed[kind], stage.layers[kind]);
+    }
     sum.layers += stage.layers;
-    sum.expert_layers += stage.expert_layers;
     sum.recomputed += stage.recomputed;
     sum.mtp_layers += stage.mtp_layers;
     EXPECT_EQ(stage.embedding, &stage == &plan.stages.front());
     EXPECT_EQ(stage.head, &stage == &plan.stages.back());
   }
-  EXPECT_EQ(sum.layers, model.layers);
-  EXPECT_EQ(sum.expert_layers, model.layers_of(LayerKind::kExperts));
-  EXPECT_EQ(sum.recomputed, c.training.recompute.granularity == Recompute::kFull ? model.layers : 0);
+  EXPECT_EQ(sum.layers, model.numbers());
+  EXPECT_EQ(sum.recomputed.all(), c.training.recompute.granularity == Recompute::kFull ? model.layers : 0);
   EXPECT_EQ(sum.mtp_layers, model.mtp_layers);
 }
 

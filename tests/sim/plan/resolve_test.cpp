@@ -27,10 +27,10 @@ TEST(Resolve, SplitsLayersEvenlyAndPutsTheEndsAtTheEnds) {
   c.parallelism = {.tensor = 2, .pipeline = 2, .virtual_stages = 2};
   const auto plan = outcome_of(c).plan;
   ASSERT_TRUE(plan);
-  EXPECT_EQ(
-      plan->stages,
-      (std::vector<StageContent>{
-          {.layers = 3, .embedding = true}, {.layers = 3}, {.layers = 3}, {.layers = 3, .head = true}}));
+  EXPECT_EQ(plan->stages, (std::vector<StageContent>{{.layers = {.dense = 3}, .embedding = true},
+                                                     {.layers = {.dense = 3}},
+                                                     {.layers = {.dense = 3}},
+                                                     {.layers = {.dense = 3}, .head = true}}));
   EXPECT_EQ(plan->places().rank_of(2), 0);
   EXPECT_EQ(plan->places().rank_of(3), 1);
 }
@@ -40,10 +40,10 @@ TEST(Resolve, TakesUnevenSplitsWithEmptyEnds) {
   c.parallelism = {.pipeline = 4, .stage_layers = {0, 7, 5, 0}};
   const auto plan = outcome_of(c).plan;
   ASSERT_TRUE(plan);
-  EXPECT_EQ(
-      plan->stages,
-      (std::vector<StageContent>{
-          {.layers = 0, .embedding = true}, {.layers = 7}, {.layers = 5}, {.layers = 0, .head = true}}));
+  EXPECT_EQ(plan->stages, (std::vector<StageContent>{{.layers = {.dense = 0}, .embedding = true},
+                                                     {.layers = {.dense = 7}},
+                                                     {.layers = {.dense = 5}},
+                                                     {.layers = {.dense = 0}, .head = true}}));
 }
 
 TEST(Resolve, GivesAbstractStagesGpusOfTheirOwn) {

@@ -36,6 +36,26 @@ TEST(Scenario, SaysWhichWrittenKeysHadNoEffect) {
                           "overlap.context", "overlap.expert", "options.scatter_gather"));
 }
 
+TEST(Scenario, SaysWhereASlidingWindowCutsNothingOff) {
+  const auto said = [](const std::string& training) {
+    const Result result = read(
+        "stagecraft: 1\nmodel: mistral-7b\ncluster: {node: dgx-h100, nodes: 1}\n"
+        "training: {global_batch_size: 8, " +
+        training + "}\n");
+    EXPECT_TRUE(result.scenario) << result.messages;
+    return result.scenario ? result.scenario->warnings : std::vector<Diagnostic>();
+  };
+  EXPECT_THAT(said("sequence_length: 8192"), ElementsAre());
+  const auto short_samples = said("sequence_length: 4096");
+  ASSERT_EQ(short_samples.size(), 1u);
+  EXPECT_EQ(short_samples[0].path, "model.sliding_window");
+  EXPECT_EQ(short_samples[0].message, "had no effect: training.sequence_length is no longer than the window");
+  const auto unfused = said("sequence_length: 8192, attention: unfused");
+  ASSERT_EQ(unfused.size(), 1u);
+  EXPECT_EQ(unfused[0].message,
+            "had no effect: unfused attention computes all scores and masks those before the window");
+}
+
 TEST(Scenario, SaysThatAnOrderWithoutRecomputePassesMakesNothingAgain) {
   for (const auto& [order, idle] : {std::pair("1f1b", true), std::pair("varuna", false)}) {
     const Result result = read(

@@ -98,7 +98,7 @@ Held held_of(const TransformerSpec& model, bool piped) {
   const std::int64_t h = model.hidden, layers = model.layers + model.mtp_layers;
   Held held{.everywhere = layers * 2 * h + h + model.mtp_layers * 3 * h};
   if (model.experts) {
-    const std::int64_t with = model.layers_of(LayerKind::kExperts) + model.mtp_layers;
+    const std::int64_t with = model.numbers().with_experts() + model.mtp_layers;
     held.everywhere += with * h * model.experts->count;
     held.experts = with * model.experts->count * 3 * h * model.experts->ffn_hidden;
   }
