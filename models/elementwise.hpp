@@ -70,6 +70,17 @@ inline constexpr FusedOrEager kRouterTraffic{{{20, 3}, {19, 2}}, {{120, 15}, {80
 // is one (the weights themselves are counted by the token); eager, one kernel more, and the weights' gradient
 // one more backward.
 inline constexpr FusedOrEager kExpertWeightTraffic{{kNothing, kNothing}, {{4, 1}, {8, 2}}};
+// Clamps ahead of a gate, per element of f: two that read 2 and write 2, joined in 8; backward 6 each, and the halves
+// joined in 8. Eager, nothing is joined forward.
+//   source  NVIDIA/Megatron-LM, core/fusions/fused_bias_geglu.py, weighted_bias_quick_geglu_impl
+inline constexpr FusedOrEager kClampTraffic{{{16, 3}, {20, 3}}, {{8, 2}, {20, 3}}};
+// Biases of routed experts, behind products that have none, per element of h: kernels of PyTorch expert by expert,
+// in fp32 as the weights of the tokens are. Forward: a bias times the weights writes 4, its sum with the output
+// reads 6 and writes 4, all are joined in 8 and cast in 6. Backward: 6 to fp32, 6 and 4 for the output's gradient;
+// a product and a sum of 12 each for bias and weights. `kernels` are of one expert.
+//   source  NVIDIA/Megatron-LM, core/transformer/moe/experts.py, TEGroupedMLP._apply_bias
+inline constexpr Elementwise kExpertBiasTraffic{{28, 2}, {40, 5}};
+inline constexpr int kExpertBiasJoins = 2;  // kernels over all experts, in either direction
 // Sigmoid gate on the shared experts. Forward: a dot product reads 2; the multiplication reads 2 and writes
 // 2. Backward: the multiplication 4, the gate's gradient reads 4, the gradients of its input and weight 4.
 inline constexpr Elementwise kSharedGateTraffic{{6, 3}, {12, 4}};

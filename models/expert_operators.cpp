@@ -36,7 +36,6 @@ Experts experts_of(const TransformerSpec& model, const Shard& shard) {
                     .tokens = r.per_expert,
                     .out = model.hidden,
                     .in = w.ffn,
-                    .bias = model.biases,
                     .gradient = sent(shard)};
   return {.widths = w, .routing = r, .up = {w.experts, up}, .down = {w.experts, down}};
 }
@@ -59,13 +58,26 @@ Op router_choice(MemoryPass pass, const TransformerSpec& model, const Shard& sha
           .kernels = pass.kernels};
 }
 
+Elementwise expert_activation_traffic(TransformerSpec model, const Shard& shard) {
+  if (runs_as_one_block(shard)) model.clamped_activation = false;
+  return activation_traffic(model, shard);
+}
+
+void add_expert_biases(Ops& ops, const Experts& e, MemoryPass pass, const TransformerSpec& model,
+                       const Shard& shard) {
+  if (!model.biases || runs_as_one_block(shard)) return;
+  ops.push_back({.name = "expert biases",
+                 .bytes = Bytes(pass.bytes * e.routing.rows() * model.hidden),
+                 .elements = e.routing.rows() * model.hidden,
+                 .kernels = pass.kernels * static_cast<int>(e.widths.experts) + kExpertBiasJoins});
+}
+
 const Elementwise& weight_traffic(const TransformerSpec& model, const Shard& shard) {
   return kExpertWeightTraffic.of(fuses_activation(model, shard));
 }
 
 Op expert_activation(const Experts& e, MemoryPass pass, MemoryPass weights, const Shard& shard) {
-  const MemoryPass both{.bytes = pass.bytes + weights.bytes, .kernels = pass.kernels + weights.kernels};
-  return memory_op("expert activation", e.routing.rows() * e.widths.ffn, both, shard);
+  return memory_op("expert activation", e.routing.rows() * e.widths.ffn, pass + weights, shard);
 }
 
 void mark(Ops& ops, std::size_t from, SharedHalf half) {
@@ -108,6 +120,10 @@ void add_branch_sum(Ops& ops, const TransformerSpec& model, const Shard& shard) 
 
 }  // namespace
 
+bool runs_as_one_block(const Shard& shard) {
+  return shard.fused_kernels && shard.precision == Precision::kFp8 && shard.fp8_recipe == Fp8Recipe::kMxfp8;
+}
+
 void add_experts_forward(Ops& ops, const TransformerSpec& model, const Shard& shard) {
   const Experts e = experts_of(model, shard);
   add_router_forward(ops, model, shard);
@@ -117,6 +133,7 @@ void add_experts_forward(Ops& ops, const TransformerSpec& model, const Shard& sh
   add_forward(ops, e.up, shard);
   add_expert_activation_forward(ops, model, shard);
   add_forward(ops, e.down, shard);
+  add_expert_biases(ops, e, kExpertBiasTraffic.forward, model, shard);
   add_combine(ops, model, shard);
   mark_routed(ops, first_routed, model);
   if (model.experts->shared_width() > 0) {
@@ -128,8 +145,9 @@ void add_experts_input_gradient(Ops& ops, const TransformerSpec& model, const Sh
   const Experts e = experts_of(model, shard);
   const std::size_t first_routed = ops.size();
   add_combine_gradient(ops, model, shard);
+  add_expert_biases(ops, e, kExpertBiasTraffic.backward, model, shard);
   add_input_gradient(ops, e.down, shard);
-  Op activation = expert_activation(e, activation_traffic(model, shard).backward,
+  Op activation = expert_activation(e, expert_activation_traffic(model, shard).backward,
                                     weight_traffic(model, shard).backward, shard);
   activation.bytes += Bytes(2 * kRoutingWeightBytes * e.routing.rows());  // the weights, and their gradient
   ops.push_back(activation);
@@ -156,7 +174,7 @@ void add_experts_weight_gradient(Ops& ops, const TransformerSpec& model, const S
 
 void add_expert_activation_forward(Ops& ops, const TransformerSpec& model, const Shard& shard) {
   const Experts e = experts_of(model, shard);
-  Op activation = expert_activation(e, activation_traffic(model, shard).forward,
+  Op activation = expert_activation(e, expert_activation_traffic(model, shard).forward,
                                     weight_traffic(model, shard).forward, shard);
   activation.bytes += Bytes(kRoutingWeightBytes * e.routing.rows());
   ops.push_back(activation);

@@ -10,6 +10,10 @@
 
 namespace stagecraft {
 
+// Does Transformer Engine's grouped block run, whose products end in activation and biases?
+//   source  NVIDIA/Megatron-LM, core/transformer/moe/experts.py, use_transformer_engine_op_fuser; of MXFP8 alone
+[[nodiscard]] bool runs_as_one_block(const Shard& shard);
+
 void add_experts_forward(Ops& ops, const TransformerSpec& model, const Shard& shard);
 void add_experts_input_gradient(Ops& ops, const TransformerSpec& model, const Shard& shard);
 void add_experts_weight_gradient(Ops& ops, const TransformerSpec& model, const Shard& shard);

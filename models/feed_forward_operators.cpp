@@ -59,9 +59,13 @@ void add_up_forward(Ops& ops, const FeedForward& block, const Linear& up, const 
 
 }  // namespace
 
-const Elementwise& activation_traffic(const TransformerSpec& model, const Shard& shard) {
+Elementwise activation_traffic(const TransformerSpec& model, const Shard& shard) {
+  const bool fused = fuses_activation(model, shard);
   const FusedOrEager& gelu = model.biases ? kBiasGeluTraffic : kGeluTraffic;
-  return (model.activation == Activation::kSwiglu ? kSwigluTraffic : gelu).of(fuses_activation(model, shard));
+  const Elementwise& alone = (model.activation == Activation::kSwiglu ? kSwigluTraffic : gelu).of(fused);
+  if (!model.clamped_activation) return alone;
+  const Elementwise& clamp = kClampTraffic.of(fused);
+  return {.forward = alone.forward + clamp.forward, .backward = alone.backward + clamp.backward};
 }
 
 FeedForward dense_feed_forward(const TransformerSpec& model, const Shard& shard) {
@@ -103,7 +107,7 @@ void add_behind_first_product(Ops& ops, const FeedForward& block, const Transfor
 // of a column-parallel weight is gathered again for its weight gradient, after the input-gradient GEMM.
 void add_feed_forward_input_gradient(Ops& ops, const FeedForward& block, const TransformerSpec& model,
                                      const Shard& shard) {
-  const Elementwise& activation = activation_traffic(model, shard);
+  const Elementwise activation = activation_traffic(model, shard);
   add_gather(ops,
              {.name = block.names.gradient_gather,
               .what = GatherOf::kGradient,

@@ -46,6 +46,6 @@ void add_feed_forward_input_gradient(Ops& ops, const FeedForward& block, const T
 void add_feed_forward_weight_gradient(Ops& ops, const FeedForward& block, const Shard& shard);
 
 // Per element of the block's width. The kernel adds the bias of `up` where the model has biases.
-[[nodiscard]] const Elementwise& activation_traffic(const TransformerSpec& model, const Shard& shard);
+[[nodiscard]] Elementwise activation_traffic(const TransformerSpec& model, const Shard& shard);
 
 }  // namespace stagecraft

@@ -62,6 +62,7 @@ void load_choices(YamlMap& map, TransformerSpec& model) {
   model.qkv_bias = map.boolean("qkv_bias", model.biases && !model.latent_attention);
   model.qk_norm = map.boolean("qk_norm", false);
   model.attention_sinks = map.boolean("attention_sinks", false);
+  model.clamped_activation = map.boolean("clamped_activation", false);
   model.dropout = map.boolean("dropout", defaults.dropout);
 }
 

@@ -6,6 +6,7 @@
 #include "base/check.hpp"
 #include "models/elementwise.hpp"
 #include "models/expert_exchange.hpp"
+#include "models/expert_operators.hpp"
 #include "models/fp8_casts.hpp"
 #include "models/layer_matrices.hpp"
 #include "models/norm_operators.hpp"
@@ -176,6 +177,7 @@ void keep_feed_forward(SavedTensors& tensors, const TransformerSpec& model, cons
   keep_norm(tensors, sizes, shard, "norm 2 input", "up input");
   if (!shard.recomputes(RecomputeModule::kMlp)) {
     keep(tensors, "up output", sizes.up());
+    if (model.clamped_activation) keep(tensors, "clamped gate", sizes.up());
     if (sizes.eager_gate()) keep(tensors, "silu(gate)", sizes.ffn());
     keep(tensors, "down input", sizes.input(sizes.ffn()));
   }
@@ -199,6 +201,8 @@ void keep_routed_experts(SavedTensors& tensors, const TransformerSpec& model, co
   keep(tensors, "received tokens", expert_row(model, shard) * pairs);
   keep(tensors, "expert up output", sizes.element() * pairs * widths.up);
   if (shard.recomputes(RecomputeModule::kMoeActivation)) return;
+  if (model.clamped_activation && !runs_as_one_block(shard))
+    keep(tensors, "expert clamped gate", sizes.element() * pairs * widths.up);
   const std::int64_t activation = sizes.element() * pairs * widths.ffn;
   if (sizes.eager_gate()) keep(tensors, "expert silu(gate)", activation);
   if (sizes.eager_activation()) keep(tensors, "expert activation before its weight", activation);

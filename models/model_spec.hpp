@@ -136,6 +136,7 @@ struct TransformerSpec {
   std::optional<SlidingWindowSpec> sliding_window = {};
   // A number for each head beside the scores of its softmax (gpt-oss): a parameters a layer.
   bool attention_sinks = false;
+  bool clamped_activation = false;  // the inputs of a gated block's activation are clamped (gpt-oss)
   // Multi-token prediction: extra layers after the last one and of its kind, each with a projection [h, 2h],
   // three norms, and a further head and loss (DeepSeek-V3, arXiv 2412.19437, section 2.2).
   std::int64_t mtp_layers = 0;

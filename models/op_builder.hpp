@@ -71,6 +71,9 @@ void add_weight_gradient(Ops& ops, const GroupedLinear& linear, const Shard& sha
 struct MemoryPass {
   int bytes = 0;
   int kernels = 1;
+  friend constexpr MemoryPass operator+(const MemoryPass& a, const MemoryPass& b) {
+    return {.bytes = a.bytes + b.bytes, .kernels = a.kernels + b.kernels};
+  }
 };
 [[nodiscard]] Op memory_op(std::string_view name, std::int64_t elements, MemoryPass pass, const Shard& shard);
 void add_memory(Ops& ops, std::string_view name, std::int64_t elements, MemoryPass pass,

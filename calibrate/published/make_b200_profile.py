@@ -67,7 +67,8 @@ def attention_pass(published, op, name, data):
     return {"causal": {"rate": rate, "half_length": lengths["causal"], "provenance": "analytic", "source": rates},
             "dense": {"rate": round(rate * spec["dense_over_causal"]), "half_length": lengths["dense"],
                       "provenance": "assumed", "source": "dense over causal as on the H100; " + rates},
-            "half_blocks": {"value": half_blocks, "provenance": "analytic", "source": story}}
+            "half_blocks": {"value": half_blocks, "provenance": "analytic", "source": story},
+            "window_edge": spec["window_edges"][name]}
 
 
 def fa2_rows(direction):
@@ -96,7 +97,9 @@ def fa2_pass(name, data):
     return {"causal": {"rate": round(rate * spec["causal_over_dense"][name]), "half_length": spec["causal_half_lengths"][name],
                        "provenance": "assumed", "source": "causal over dense as measured on the H100; " + story},
             "dense": {"rate": rate, "half_length": half_length, "provenance": "interpolated", "source": story},
-            "half_blocks": {"value": half_blocks, "provenance": "assumed", "source": "about that of the H100"}}
+            "half_blocks": {"value": half_blocks, "provenance": "assumed", "source": "about that of the H100"},
+            "window_edge": {"value": spec["window_edges"][name], "provenance": "assumed",
+                            "source": "that of FlashAttention-2 on A100"}}
 
 
 def add_kernels(data, published):

@@ -225,7 +225,7 @@ def flash_pass(name, spec, fixed_us, whose):
         text = (curve(given["rate"], given["half_length"], given["provenance"], given["source"]) if given
                 else fitted_curve(spec, causal, fixed_us, whose))
         lines.append(f"        {word}: {text}")
-    return lines + [sourced("half_blocks", spec["half_blocks"], "        ")]
+    return lines + [sourced(key, spec[key], "        ") for key in ("half_blocks", "window_edge") if key in spec]
 
 
 def microseconds(constant):

@@ -71,6 +71,7 @@ void print(Emitter& out, const TransformerSpec& model) {
   out.flag("qkv_bias", model.qkv_bias);
   out.flag("qk_norm", model.qk_norm);
   out.flag("attention_sinks", model.attention_sinks);
+  out.flag("clamped_activation", model.clamped_activation);
   out.flag("dropout", model.dropout);
   if (model.latent_attention) {
     out.open("latent_attention");

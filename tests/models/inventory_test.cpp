@@ -71,6 +71,12 @@ void collect_model(const TransformerSpec& model, const Shard& shard, std::set<st
   if (model.experts) collect(layer_operators(model, shard, LayerKind::kExperts), all);
 }
 
+TransformerSpec experts_with_biases() {
+  TransformerSpec model = zoo::mixtral_8x7b();
+  model.biases = true;
+  return model;
+}
+
 TransformerSpec gated_experts() {
   TransformerSpec model = zoo::deepseek_v3();
   model.experts->shared_gate = true;
@@ -86,7 +92,7 @@ TEST(OpInventory, NamesEveryOperator) {
     for (const std::string_view name : names(optimizer_operators(10, 10, shard))) emitted.emplace(name);
   }
   for (const Shard& shard : wide_shards()) {
-    for (const TransformerSpec& model : {zoo::mixtral_8x7b(), gated_experts()}) {
+    for (const TransformerSpec& model : {zoo::mixtral_8x7b(), experts_with_biases(), gated_experts()}) {
       collect_model(model, shard, emitted);
     }
   }

@@ -6,6 +6,7 @@
 
 #include "base/check.hpp"
 #include "models/expert_exchange.hpp"
+#include "models/memory.hpp"
 #include "models/operators.hpp"
 #include "tests/models/op_lists.hpp"
 #include "tests/models/zoo.hpp"
@@ -86,6 +87,55 @@ TEST(Experts, MoveEachCopyOnce) {
   EXPECT_EQ(find(layer.forward, "expert activation").bytes, Bytes(copies * (6 * 14336 + 4)));
   EXPECT_EQ(find(layer.input_gradient, "expert activation").bytes, Bytes(copies * (10 * 14336 + 8)));
   EXPECT_EQ(find(mixtral(kAlone).forward, "expert sort").bytes, Bytes(4 * copies * h));
+}
+
+// 28 and 40 bytes per element of the experts' outputs, 2 and 5 kernels an expert and two more; part of the products
+// of Transformer Engine's fused block, which is of MXFP8.
+TEST(Experts, AddTheirBiasesOneByOne) {
+  TransformerSpec model = zoo::mixtral_8x7b();
+  model.biases = true;
+  const LayerOps layer = layer_operators(model, kAlone, LayerKind::kExperts);
+  const Op& forward = find(layer.forward, "expert biases");
+  EXPECT_EQ(forward.bytes, Bytes(28 * 2 * 4096 * 4096));
+  EXPECT_EQ(forward.kernels, 2 * 8 + 2);
+  EXPECT_TRUE(forward.routed);
+  EXPECT_EQ(find(layer.input_gradient, "expert biases").bytes, Bytes(40 * 2 * 4096 * 4096));
+  EXPECT_EQ(find(layer.input_gradient, "expert biases").kernels, 5 * 8 + 2);
+  EXPECT_EQ(count(mixtral(kAlone).forward, "expert biases"), 0);
+  Shard fp8 = kAlone;
+  fp8.precision = Precision::kFp8;
+  EXPECT_EQ(count(layer_operators(model, fp8, LayerKind::kExperts).forward, "expert biases"), 1);
+  fp8.fp8_recipe = Fp8Recipe::kMxfp8;
+  EXPECT_EQ(count(layer_operators(model, fp8, LayerKind::kExperts).forward, "expert biases"), 0);
+}
+
+// Two clamps of 4 bytes and their joining of 8 per element of f; backward two of 6, and 8.
+TEST(Experts, ClampWhatGoesIntoTheirGates) {
+  TransformerSpec model = zoo::mixtral_8x7b();
+  model.clamped_activation = true;
+  Shard shard = kAlone;
+  const auto more = [&](bool backward) {
+    const auto bytes = [&](const TransformerSpec& of) {
+      const LayerOps layer = layer_operators(of, shard, LayerKind::kExperts);
+      return find(backward ? layer.input_gradient : layer.forward, "expert activation").bytes;
+    };
+    return bytes(model) - bytes(zoo::mixtral_8x7b());
+  };
+  EXPECT_EQ(more(false), Bytes(std::int64_t{16} * 2 * 4096 * 14336));
+  EXPECT_EQ(more(true), Bytes(std::int64_t{20} * 2 * 4096 * 14336));
+  const auto kept = [&](const TransformerSpec& of) {
+    Bytes sum{};
+    for (const SavedTensor& tensor : layer_tensors(of, shard, LayerKind::kExperts)) sum += tensor.size;
+    return sum;
+  };
+  EXPECT_EQ(kept(model) - kept(zoo::mixtral_8x7b()), Bytes(2 * 2 * 4096 * 2 * 14336));
+  shard.recompute = Recompute::kSelective;
+  shard.modules = RecomputeModules{RecomputeModule::kMoeActivation};
+  EXPECT_EQ(kept(model), kept(zoo::mixtral_8x7b()));
+  shard = kAlone;
+  shard.precision = Precision::kFp8;
+  shard.fp8_recipe = Fp8Recipe::kMxfp8;
+  EXPECT_EQ(more(false), Bytes(0));
 }
 
 std::int64_t exchanges(const Ops& ops) {

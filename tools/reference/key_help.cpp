@@ -87,6 +87,8 @@ constexpr KeyHelp kScenarioHelp[] = {
     KeyHelp{"model.qk_norm", "a norm over each head of Q and K"},
     KeyHelp{"model.attention_sinks",
             "the softmax of each head has one more score, which is a parameter (gpt-oss)"},
+    KeyHelp{"model.clamped_activation",
+            "what goes into the activation of an MLP is clamped before it (gpt-oss)"},
     KeyHelp{"model.dropout", "dropout kernels run and masks are kept"},
     KeyHelp{
         "model.forward",
