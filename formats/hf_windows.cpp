@@ -17,15 +17,6 @@ bool is_full(std::string_view kind) {
   return kind == "full_attention" || kind == "attention";
 }
 
-// N where each N-th layer is listed, and no other: N - 1, 2 N - 1 and so on. 0 where there is no such N.
-std::int64_t period_of(const std::vector<std::int64_t>& listed, std::int64_t layers) {
-  const std::int64_t period = listed.front() + 1;
-  if (period < 2 || std::ssize(listed) != layers / period) return 0;
-  for (std::size_t i = 0; i < listed.size(); ++i)
-    if (listed[i] != static_cast<std::int64_t>(i + 1) * period - 1) return 0;
-  return period;
-}
-
 // `limit`: of `max_window_layers`.
 bool slides(HfWindowed rule, std::int64_t layer, std::int64_t limit) {
   switch (rule) {
@@ -171,18 +162,8 @@ void HfImport::find_window() {
 
 void HfImport::read_window() {
   if (!window_) return;
-  Entries entries = {number_entry("tokens", *window_)};
-  const std::vector<std::int64_t>& full = full_layers_.value;
-  const std::int64_t period = full.empty() ? 0 : period_of(full, layers_);
-  if (period > 0)
-    entries.push_back({.key = "full_every",
-                       .value = fragment_number(period, full_layers_.where),
-                       .comment = full_layers_.key});
-  else if (!full.empty())
-    entries.push_back({.key = "full_layers",
-                       .value = fragment_numbers(full, full_layers_.where),
-                       .comment = full_layers_.key});
-  add_group("sliding_window", std::move(entries));
+  model.push_back(sliding_window_entry(number_entry("tokens", *window_), full_layers_.value, layers_,
+                                       {.comment = full_layers_.key, .where = full_layers_.where}));
 }
 
 }  // namespace stagecraft
