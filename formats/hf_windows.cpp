@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
+#include <utility>
 
 #include "base/text.hpp"
 #include "formats/hf_import.hpp"
@@ -67,7 +69,7 @@ std::optional<HfLayers> HfImport::named_full_layers() {
 
 // nullopt where no window is in use.
 std::optional<HfNumber> HfImport::window_tokens(const HfWindow& rule) {
-  const auto given = in_.integer({"sliding_window"}, 0);
+  auto given = in_.integer({"sliding_window"}, 0);
   const auto used = in_.flag("use_sliding_window");
   if (used ? !used->value : rule.switched) return std::nullopt;
   if (given && given->value > 0) return given;
@@ -133,8 +135,7 @@ bool HfImport::refuse_window(const HfNumber& tokens, bool named, const HfWindow&
       known ? fmt::format("attention within {} tokens, and {} has no window", tokens.value, model_type)
             : fmt::format("attention within {} tokens in layers that the file does not name", tokens.value),
       "layer_types names the layers with a window; with sliding_window: null all tokens are attended to, "
-      "which takes longer "
-      "on long sequences");
+      "which takes longer on long sequences");
   return true;
 }
 

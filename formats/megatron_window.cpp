@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
-#include <array>
+#include <iterator>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -46,9 +47,7 @@ std::optional<std::int64_t> tokens_before(MegatronReader& reader) {
   } else if (sides->right != 0 && (sides->left != kAll || sides->right != kAll)) {
     reader.error(
         kWindow, "not-supported",
-        fmt::format("is not supported: a window of {} tokens behind a token, of which a decoder sees "
-                    "none",
-                    sides->right),
+        fmt::format("is not supported: {} reaches behind a token, where a decoder sees nothing", text),
         fmt::format("{},0 is", sides->left));
   } else if (sides->left != kAll) {
     return sides->left;
