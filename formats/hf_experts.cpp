@@ -33,6 +33,13 @@ std::optional<HfNumber> HfImport::expert_count() {
   return count;
 }
 
+// gpt-oss has it under the name of its own program, too.
+std::optional<HfNumber> HfImport::read_top_k() {
+  if (architecture_.model_type == "gpt_oss")
+    return in_.required({"num_experts_per_tok", "experts_per_token"});
+  return in_.required({"num_experts_per_tok"});
+}
+
 void HfImport::add_shared_experts(Entries& entries) {
   if (architecture_.experts == HfExperts::kQwen2) {
     const auto width = in_.required({"shared_expert_intermediate_size"}, 0);
@@ -150,17 +157,17 @@ void HfImport::add_routing_groups(Entries& entries) {
 
 // `width` is the file's width of the dense block. Mixtral has no dense block, and there it is an expert's.
 void HfImport::read_experts(const std::optional<HfNumber>& width) {
-  constexpr std::int64_t kMostLayers = 100'000;
-  if (layers_ > kMostLayers)
+  if (layers_ > kMostHfLayers)
     return in_.error("num_hidden_layers", "out-of-range",
-                     fmt::format("{} layers with experts are more than {}", layers_, kMostLayers));
+                     fmt::format("{} layers with experts are more than {}", layers_, kMostHfLayers));
   Entries entries;
   if (const auto count = expert_count()) entries.push_back(number_entry("count", *count));
-  if (const auto top_k = in_.required({"num_experts_per_tok"}))
-    entries.push_back(number_entry("top_k", *top_k));
+  if (const auto top_k = read_top_k()) entries.push_back(number_entry("top_k", *top_k));
   const bool mixtral = architecture_.experts == HfExperts::kMixtral;
   const auto own_width = mixtral ? width : in_.required({"moe_intermediate_size"});
   if (own_width) entries.push_back(number_entry("ffn_hidden", *own_width));
+  if (architecture_.router_bias)
+    entries.push_back({.key = "router_bias", .value = fragment_flag(true), .comment = type_comment()});
   add_routing_groups(entries);
   add_shared_experts(entries);
   if (architecture_.experts == HfExperts::kDeepSeek)

@@ -143,22 +143,25 @@ bool HfImport::run() {
   const HfArchitecture* known = named_architecture();
   if (known != nullptr) architecture_ = *known;
   const ErrorWatch layers_watch(in_.diagnostics());
+  read_latent_switch();
   refuse_other_layers();
+  find_window();
   if (known == nullptr) {
     // Layers that are refused by name belong to types that are not known.
     if (refuse_unlike_llama() || !layers_watch.clean()) return false;
     accept_as_llama();
   }
-  read_latent_switch();
   read_sizes();
   read_heads();
   read_feed_forward();
   read_latent_attention();
+  read_window();
   read_ends();
   read_positions();
   read_activation();
   read_biases();
   read_qk_norm();
+  read_sinks();
   read_dropout();
   note_the_rest();
   return watch.clean();

@@ -1,8 +1,8 @@
 // One Hugging Face `config.json` on its way from keys to the entries of a model section.
 //
 // Each of its files reads one part: the family and unread keys (hf_import.cpp), refusals (hf_refusals.cpp),
-// layers and ends (hf_layers.cpp), experts (hf_experts.cpp). Mistakes go to the reader's diagnostics; later
-// readers treat a reported value as absent.
+// sliding windows (hf_windows.cpp), layers and ends (hf_layers.cpp), experts (hf_experts.cpp). Mistakes go to
+// the reader's diagnostics; later readers treat a reported value as absent.
 #pragma once
 
 #include <fmt/format.h>
@@ -25,9 +25,16 @@
 namespace stagecraft {
 
 using HfNumber = HfValue<std::int64_t>;
+using HfLayers = HfValue<std::vector<std::int64_t>>;
+
+// Layers that are named one by one are not more than these.
+inline constexpr std::int64_t kMostHfLayers = 100'000;
 
 // `key: number  # the file's key`
 [[nodiscard]] FragmentEntry number_entry(std::string key, const HfNumber& number);
+
+// The length that a scaled rotation is for; 0 where nothing says so.
+[[nodiscard]] std::int64_t scaled_length(const YamlNode& config);
 
 class HfImport {
  public:
@@ -76,10 +83,18 @@ class HfImport {
   // hf_refusals.cpp: what is not modelled, or contradicts the family.
   [[nodiscard]] std::vector<std::string> unlike_llama() const;
   void refuse_other_layers();
-  bool refuse_layer_types();
-  void refuse_window();
   void refuse_shape_words();
   void refuse_experts();
+
+  // hf_windows.cpp: which layers attend to all tokens, and which to the last ones.
+  void find_window();
+  void read_window();
+  std::optional<HfLayers> named_full_layers();
+  std::optional<HfNumber> window_tokens(const HfWindow& rule);
+  HfLayers full_layers_by(const HfWindow& rule, const std::optional<HfNumber>& limit);
+  [[nodiscard]] bool cuts_nothing_off(std::int64_t tokens);
+  void miss_window_tokens(const HfWindow& rule, std::int64_t windowed);
+  bool refuse_window(const HfNumber& tokens, bool named, const HfWindow& rule);
 
   // hf_layers.cpp: keys of layers and ends.
   void read_sizes();
@@ -89,6 +104,7 @@ class HfImport {
   void read_activation();
   void read_biases();
   void read_qk_norm();
+  void read_sinks();
   void read_ends();
   void read_dropout();
   void warn_of_other_dropout(std::string_view source);
@@ -99,6 +115,7 @@ class HfImport {
   // hf_experts.cpp: keys of experts.
   void read_experts(const std::optional<HfNumber>& width);
   std::optional<HfNumber> expert_count();
+  std::optional<HfNumber> read_top_k();
   void add_routing_groups(Entries& entries);
   void add_shared_experts(Entries& entries);
   void add_dense_of_deepseek(Entries& entries);
@@ -113,9 +130,11 @@ class HfImport {
 
   HfReader in_;
   HfArchitecture architecture_ = {};
-  bool unknown_ = false;         // read as Llama, whose keys it has
-  std::string other_head_ = {};  // the class, where it has not the head of a language model
-  std::int64_t layers_ = 0;      // 0 here and below: not known, reported
+  bool unknown_ = false;                 // read as Llama, whose keys it has
+  std::string other_head_ = {};          // the class, where it has not the head of a language model
+  std::optional<HfNumber> window_ = {};  // tokens of the sliding window
+  HfLayers full_layers_ = {};            // layers that it leaves out
+  std::int64_t layers_ = 0;              // 0 here and below: not known, reported
   std::int64_t hidden_ = 0;
 };
 

@@ -108,8 +108,9 @@ bool states_scaled_length(const YamlNode& scaling) {
   return false;
 }
 
-// The length that a scaled rotation is for: `factor` times that of the training before it; 0 where nothing
-// says so. Newer files have it in rope_parameters.
+}  // namespace
+
+// `factor` times the length of the training before it. Newer files have it in rope_parameters.
 std::int64_t scaled_length(const YamlNode& config) {
   for (const char* key : {"rope_scaling", "rope_parameters"}) {
     const YamlNode* scaling = config.find(key);
@@ -125,8 +126,6 @@ std::int64_t scaled_length(const YamlNode& config) {
   }
   return 0;
 }
-
-}  // namespace
 
 void HfImport::read_positions() {
   const bool learned = architecture_.shape == HfShape::kGpt2;
@@ -195,7 +194,7 @@ void HfImport::read_biases() {
     return in_.error(
         "bias", "not-supported-yet", "does not say which linear layers have a bias",
         "attention_bias and mlp_bias do, use_bias says all of them, and qkv_bias Q, K and V alone");
-  const bool wanted = every ? every->value : !is_llama();
+  const bool wanted = every ? every->value : !is_llama() || architecture_.mlp_bias;
   const bool on_attention = attention ? attention->value : wanted || architecture_.attention_bias;
   const bool on_qkv = qkv ? qkv->value : on_attention;
   const bool on_output = output ? output->value : on_attention && !architecture_.attention_bias_spares_output;
@@ -210,6 +209,10 @@ void HfImport::read_biases() {
             on_attention ? "biases in attention and none in the feed-forward block are not modelled"
                          : "biases in the feed-forward block and none in attention are not modelled",
             "all linear layers have one, or none, or Q, K and V alone (qwen2)");
+}
+
+void HfImport::read_sinks() {
+  if (architecture_.attention_sinks) add_flag("attention_sinks", true, type_comment());
 }
 
 void HfImport::read_qk_norm() {

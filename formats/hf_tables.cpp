@@ -9,6 +9,10 @@ namespace stagecraft {
 
 namespace {
 
+// The default of Mistral's class and of Qwen's.
+constexpr std::int64_t kUsualWindow = 4096;
+constexpr HfWindow kWindowOfQwen{.layers = HfWindowed::kFromLimit, .switched = true, .tokens = kUsualWindow};
+
 constexpr HfArchitecture kArchitectures[] = {
     {.model_type = "gpt2", .class_name = "GPT2LMHeadModel", .shape = HfShape::kGpt2, .tied = true},
     {.model_type = "gpt_bigcode",
@@ -20,36 +24,35 @@ constexpr HfArchitecture kArchitectures[] = {
     {.model_type = "starcoder2",
      .class_name = "Starcoder2ForCausalLM",
      .shape = HfShape::kNeox,
+     .window = {.layers = HfWindowed::kEvery},
      .tied = true,
      .use_bias = true,
      .kv_heads = 2},
     {.model_type = "llama", .class_name = "LlamaForCausalLM"},
     {.model_type = "mistral",
      .class_name = "MistralForCausalLM",
-     .window = HfWindow::kUnlessNull,
+     .window = {.layers = HfWindowed::kEvery, .tokens = kUsualWindow},
      .kv_heads = 8},
     {.model_type = "mixtral",
      .class_name = "MixtralForCausalLM",
      .experts = HfExperts::kMixtral,
+     .window = {.layers = HfWindowed::kEvery},
      .kv_heads = 8},
-    {.model_type = "qwen2",
-     .class_name = "Qwen2ForCausalLM",
-     .window = HfWindow::kWhenSwitchedOn,
-     .qkv_bias = true},
+    {.model_type = "qwen2", .class_name = "Qwen2ForCausalLM", .window = kWindowOfQwen, .qkv_bias = true},
     {.model_type = "qwen2_moe",
      .class_name = "Qwen2MoeForCausalLM",
      .experts = HfExperts::kQwen2,
-     .window = HfWindow::kWhenSwitchedOn,
+     .window = {.layers = HfWindowed::kEvenBelowLimit, .switched = true, .tokens = kUsualWindow},
      .qkv_bias = true},
     {.model_type = "qwen3",
      .class_name = "Qwen3ForCausalLM",
-     .window = HfWindow::kWhenSwitchedOn,
+     .window = kWindowOfQwen,
      .qk_norm = true,
      .own_head_size = true},
     {.model_type = "qwen3_moe",
      .class_name = "Qwen3MoeForCausalLM",
      .experts = HfExperts::kQwen3,
-     .window = HfWindow::kWhenSwitchedOn,
+     .window = {.layers = HfWindowed::kEvery, .switched = true, .tokens = kUsualWindow},
      .qk_norm = true,
      .kv_heads = 4},
     {.model_type = "glm",
@@ -77,10 +80,17 @@ constexpr HfArchitecture kArchitectures[] = {
      .attention_bias = true,
      .own_head_size = true,
      .kv_heads = 8},
-    {.model_type = "mimo",
-     .class_name = "MiMoForCausalLM",
-     .window = HfWindow::kWhenSwitchedOn,
-     .qkv_bias = true},
+    {.model_type = "mimo", .class_name = "MiMoForCausalLM", .window = kWindowOfQwen, .qkv_bias = true},
+    {.model_type = "gpt_oss",
+     .class_name = "GptOssForCausalLM",
+     .experts = HfExperts::kMixtral,
+     .window = {.layers = HfWindowed::kEven, .tokens = 128},
+     .attention_bias = true,
+     .mlp_bias = true,
+     .router_bias = true,
+     .attention_sinks = true,
+     .own_head_size = true,
+     .kv_heads = 8},
     {.model_type = "deepseek", .class_name = "DeepseekForCausalLM", .experts = HfExperts::kDeepSeek},
     {.model_type = "deepseek_v2",
      .class_name = "DeepseekV2ForCausalLM",
@@ -103,7 +113,8 @@ constexpr HfRefusedKey kRefusedKeys[] = {
     {"state_size", "state-space layers"},
     {"mamba_d_state", "state-space layers"},
     {"attention_chunk_size", "attention within chunks"},
-    {"sliding_window_pattern", "sliding windows in some of the layers"},
+    {"sliding_window_pattern", "sliding windows in some of the layers", "layer_types"},
+    {"_sliding_window_pattern", "sliding windows in some of the layers", "layer_types"},
     {"index_topk", "sparse attention behind an indexer"},
     {"cross_attention_layers", "cross-attention"},
     {"add_cross_attention", "cross-attention"},
@@ -133,6 +144,7 @@ constexpr std::string_view kDefaultShapes[] = {"num_key_value_heads",
                                                "use_qk_norm",
                                                "sliding_window",
                                                "use_sliding_window",
+                                               "max_window_layers",
                                                "layer_types",
                                                "num_nextn_predict_layers",
                                                "first_k_dense_replace",
@@ -157,6 +169,10 @@ constexpr std::string_view kRotation[] = {"rope_theta",
                                           "rotary_pct",
                                           "rotary_emb_base",
                                           "original_max_position_embeddings",
+                                          "initial_context_length",
+                                          "rope_scaling_factor",
+                                          "rope_ntk_alpha",
+                                          "rope_ntk_beta",
                                           "use_mrope"};
 constexpr std::string_view kValues[] = {"initializer_range",
                                         "rms_norm_eps",
@@ -168,6 +184,8 @@ constexpr std::string_view kValues[] = {"initializer_range",
                                         "routed_scaling_factor",
                                         "scale_attn_weights",
                                         "scale_attn_by_inverse_layer_idx",
+                                        "swiglu_limit",
+                                        "swiglu_alpha",
                                         "reorder_and_upcast_attn"};
 constexpr std::string_view kRouter[] = {"aux_loss_alpha",     "seq_aux",      "router_aux_loss_coef",
                                         "norm_topk_prob",     "scoring_func", "output_router_logits",
@@ -273,6 +291,11 @@ std::vector<std::string> hf_model_types() {
   std::vector<std::string> names;
   for (const HfArchitecture& architecture : kArchitectures) names.emplace_back(architecture.model_type);
   return names;
+}
+
+HfWindow hf_window_of_unknown(std::string_view model_type) {
+  if (model_type == "phi3") return {.layers = HfWindowed::kEvery};
+  return {};
 }
 
 bool has_language_head(std::string_view class_name) {

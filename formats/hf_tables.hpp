@@ -23,25 +23,39 @@ enum class HfShape : std::uint8_t {
 
 enum class HfExperts : std::uint8_t { kNone, kMixtral, kQwen2, kQwen3, kDeepSeek };
 
-// Condition under which attention is cut to `sliding_window` tokens.
-enum class HfWindow : std::uint8_t {
-  kWhenGiven,      // `sliding_window` is a number
-  kUnlessNull,     // the same, and an absent key means 4096 tokens (Mistral)
-  kWhenSwitchedOn  // `use_sliding_window: true` as well; layers from `max_window_layers` on (Qwen)
+// The layers whose attention is cut to `sliding_window` tokens, where `layer_types` does not say it.
+enum class HfWindowed : std::uint8_t {
+  kNone,           // the class reads no window
+  kEvery,          // every layer
+  kEven,           // layers 0, 2, 4 and so on
+  kFromLimit,      // those from `max_window_layers` on
+  kEvenBelowLimit  // layers 0, 2, 4 and so on below `max_window_layers`
 };
+
+struct HfWindow {
+  HfWindowed layers = HfWindowed::kNone;
+  bool switched = false;    // there is none but with `use_sliding_window: true`
+  std::int64_t tokens = 0;  // when `sliding_window` is absent; 0: no window then
+};
+
+// `max_window_layers` when it is absent.
+inline constexpr std::int64_t kHfWindowLimit = 28;
 
 struct HfArchitecture {
   std::string_view model_type;
   std::string_view class_name;  // in `architectures`
   HfShape shape = HfShape::kLlama;
   HfExperts experts = HfExperts::kNone;
-  HfWindow window = HfWindow::kWhenGiven;
+  HfWindow window = {};
   bool tied = false;                          // when `tie_word_embeddings` is absent
   bool qkv_bias = false;                      // on Q, K and V alone
   bool attention_bias_spares_output = false;  // `attention_bias` is of Q, K and V alone
   bool attention_bias = false;                // when `attention_bias` is absent
   bool qk_norm = false;                       // over each head of Q and K, always
   bool use_bias = false;                      // on all linear layers, unless `use_bias` is false
+  bool mlp_bias = false;                      // on the feed-forward block and its experts
+  bool router_bias = false;                   // on the router of experts
+  bool attention_sinks = false;               // a learned score more in the softmax of each head
   bool multi_query = false;                   // one head of keys and values, unless `multi_query` is false
   bool optional_qk_norm = false;              // over each head of Q and K, where `use_qk_norm` says so
   bool latent = false;                        // multi-head latent attention
@@ -56,6 +70,8 @@ struct HfArchitecture {
 [[nodiscard]] const HfArchitecture* hf_architecture(std::string_view model_type);
 [[nodiscard]] const HfArchitecture* hf_architecture_of_class(std::string_view class_name);
 [[nodiscard]] std::vector<std::string> hf_model_types();
+// The window of a type that is read as Llama, where its class is known to have one.
+[[nodiscard]] HfWindow hf_window_of_unknown(std::string_view model_type);
 // Does the class end in the head of a language model: LlamaForCausalLM, GPT2LMHeadModel? Others have the head
 // of another task, LlamaForSequenceClassification, or none, MistralModel.
 [[nodiscard]] bool has_language_head(std::string_view class_name);
@@ -63,7 +79,8 @@ struct HfArchitecture {
 // A key that means layers of a kind that is not modelled, whatever its value; null, false and 0 mean nothing.
 struct HfRefusedKey {
   std::string_view key;
-  std::string_view what;  // "state-space layers"
+  std::string_view what;          // "state-space layers"
+  std::string_view said_by = {};  // a key that says it in words that are read
 };
 [[nodiscard]] std::span<const HfRefusedKey> hf_refused_keys();
 

@@ -46,6 +46,32 @@ FragmentEntry map_entry(std::string key, std::vector<FragmentEntry> entries) {
   return map;
 }
 
+namespace {
+
+// N where each N-th layer is listed, and no other: N - 1, 2 N - 1 and so on. 0 where there is no such N.
+std::int64_t period_of(const std::vector<std::int64_t>& listed, std::int64_t layers) {
+  if (listed.empty()) return 0;
+  const std::int64_t period = listed.front() + 1;
+  if (period < 2 || std::ssize(listed) != layers / period) return 0;
+  for (std::size_t i = 0; i < listed.size(); ++i)
+    if (listed[i] != static_cast<std::int64_t>(i + 1) * period - 1) return 0;
+  return period;
+}
+
+}  // namespace
+
+FragmentEntry sliding_window_entry(FragmentEntry tokens, const std::vector<std::int64_t>& full,
+                                   std::int64_t layers, const ImportSource& source) {
+  Entries entries = {std::move(tokens)};
+  const std::int64_t period = period_of(full, layers);
+  if (period > 0)
+    entries.push_back(entry("full_every", period, source));
+  else if (!full.empty())
+    entries.push_back(
+        {.key = "full_layers", .value = fragment_numbers(full, source.where), .comment = source.comment});
+  return map_entry("sliding_window", std::move(entries));
+}
+
 const FragmentEntry* find_entry(const Entries& entries, std::string_view key) {
   const auto found = std::ranges::find(entries, key, &FragmentEntry::key);
   return found == entries.end() ? nullptr : &*found;

@@ -34,6 +34,9 @@ struct ImportSource {
 // A bare number with decimals.
 [[nodiscard]] FragmentEntry share_entry(std::string key, double value, const ImportSource& source);
 [[nodiscard]] FragmentEntry map_entry(std::string key, std::vector<FragmentEntry> entries);
+// model.sliding_window: `tokens`, and the layers that attend to all tokens, by a rule where one says them.
+[[nodiscard]] FragmentEntry sliding_window_entry(FragmentEntry tokens, const std::vector<std::int64_t>& full,
+                                                 std::int64_t layers, const ImportSource& source);
 // The entry of a key; nullptr where there is none.
 [[nodiscard]] const FragmentEntry* find_entry(const Entries& entries, std::string_view key);
 // Adds the mapping to the fragment, unless there is nothing in it.

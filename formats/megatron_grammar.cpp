@@ -188,17 +188,24 @@ class LayoutReader {
   std::size_t at_ = 0;
 };
 
-}  // namespace
+// What the numbers of a pattern stand for.
+struct PatternWords {
+  std::string_view distance;   // "between layers with experts"
+  std::string_view zero, one;  // kinds of layers
+};
 
-std::optional<std::vector<bool>> read_layer_pattern(std::string_view text, std::int64_t layers,
-                                                    std::string& mistake) {
+// `of_number(n, i)` says it of layer i, from 0, where the pattern is a number.
+template <class OfNumber>
+std::optional<std::vector<bool>> read_pattern(std::string_view text, std::int64_t layers,
+                                              const PatternWords& words, std::string& mistake,
+                                              OfNumber of_number) {
   mistake.clear();
   const std::optional<Value> value = PatternReader(text, mistake).read();
   if (!value) return std::nullopt;
   std::vector<bool> pattern;
   if (!value->is_list) {
-    if (value->number < 1) return mistake = "0 is no distance between layers with experts", std::nullopt;
-    for (std::int64_t i = 0; i < layers; ++i) pattern.push_back(i % value->number == 0);
+    if (value->number < 1) return mistake = fmt::format("0 is no distance {}", words.distance), std::nullopt;
+    for (std::int64_t i = 0; i < layers; ++i) pattern.push_back(of_number(value->number, i));
     return pattern;
   }
   const auto entries = static_cast<std::int64_t>(value->items.size());
@@ -208,12 +215,29 @@ std::optional<std::vector<bool>> read_layer_pattern(std::string_view text, std::
   }
   for (const std::int64_t item : value->items) {
     if (item != 0 && item != 1) {
-      mistake = fmt::format("{} is neither 0 (dense) nor 1 (experts)", item);
+      mistake = fmt::format("{} is neither 0 ({}) nor 1 ({})", item, words.zero, words.one);
       return std::nullopt;
     }
     pattern.push_back(item == 1);
   }
   return pattern;
+}
+
+}  // namespace
+
+std::optional<std::vector<bool>> read_layer_pattern(std::string_view text, std::int64_t layers,
+                                                    std::string& mistake) {
+  constexpr PatternWords kWords{.distance = "between layers with experts", .zero = "dense", .one = "experts"};
+  return read_pattern(text, layers, kWords, mistake,
+                      [](std::int64_t n, std::int64_t layer) { return layer % n == 0; });
+}
+
+std::optional<std::vector<bool>> read_window_pattern(std::string_view text, std::int64_t layers,
+                                                     std::string& mistake) {
+  constexpr PatternWords kWords{
+      .distance = "between layers without the window", .zero = "all tokens", .one = "the window"};
+  return read_pattern(text, layers, kWords, mistake,
+                      [](std::int64_t n, std::int64_t layer) { return (layer + 1) % n != 0; });
 }
 
 std::optional<std::vector<LayoutStage>> read_pipeline_layout(std::string_view text, std::string& mistake) {

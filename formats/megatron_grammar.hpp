@@ -1,7 +1,9 @@
 // The two small languages inside options of Megatron-LM, bounded in depth and size.
 //
-//   layer pattern   --moe-layer-freq: an integer n (layer i has experts where n divides i), or a Python list
-//                   expression of integers, lists, parentheses, + and *: [0]*3+[1]*58
+//   layer pattern   --moe-layer-freq: an integer n (layer i, from 0, has experts where n divides i), or a
+//                   Python list expression of integers, lists, parentheses, + and *: [0]*3+[1]*58
+//   window pattern  --window-attn-skip-freq: an integer n (layer i, from 1, attends to all tokens where n divides
+//                   i), or such a list, of 0 for these layers
 //   layout          --pipeline-model-parallel-layout: stages between bars, of E embedding, t transformer
 //                   layer, m layer of multi-token prediction, L loss; x*n and (…)*n repeat; commas mean
 //                   nothing: E|(t|)*3,m|m||L
@@ -23,6 +25,10 @@ inline constexpr std::int64_t kMaxPatternLayers = 100'000;
 // another number of entries than layers, an entry that is neither 0 nor 1.
 [[nodiscard]] std::optional<std::vector<bool>> read_layer_pattern(std::string_view text, std::int64_t layers,
                                                                   std::string& mistake);
+
+// The same, true where the layer has the window.
+[[nodiscard]] std::optional<std::vector<bool>> read_window_pattern(std::string_view text, std::int64_t layers,
+                                                                   std::string& mistake);
 
 struct LayoutStage {
   bool embedding = false;

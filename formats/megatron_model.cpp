@@ -80,6 +80,7 @@ class ModelSection {
     add_choices();
     add_latent_attention();
     add_experts();
+    if (auto window = read_megatron_window(reader_, job_)) add(std::move(*window));
     if (const auto mtp = reader_.integer("mtp_num_layers", 0); mtp && *mtp > 0)
       add(entry("mtp_layers", *mtp, reader_.source("mtp_num_layers")));
     return std::move(entries_);
@@ -232,7 +233,23 @@ class ModelSection {
       add(flag_entry("qkv_bias", true, reader_.source("add_qkv_bias")));
     if (!latent_ && reader_.flag("qk_layernorm"))
       add(flag_entry("qk_norm", true, reader_.source("qk_layernorm")));
+    add_sinks();
     add_dropout();
+  }
+
+  // A learned score more in each head's softmax. That of off-by-one is a constant.
+  void add_sinks() {
+    const std::string word = reader_.text("softmax_type");
+    if (word.empty() || word == "vanilla") return;
+    if (word == "off-by-one")
+      return reader_.note(reader_.spelled("softmax_type") + " off-by-one: its constant is not counted");
+    if (word != "learnable")
+      return reader_.error("softmax_type", "unknown-name",
+                           in_quotes(word) + " is none of vanilla, off-by-one and learnable");
+    if (latent_)
+      return reader_.error("softmax_type", "not-supported",
+                           "is not supported: learned scores in latent attention", "vanilla is");
+    add(flag_entry("attention_sinks", true, reader_.source("softmax_type")));
   }
 
   void add_dropout() {
@@ -381,11 +398,8 @@ class ModelSection {
   }
 
   void add_dense_layers(Entries& experts) {
-    const MegatronArgument* item = reader_.given("moe_layer_freq");
-    if (item == nullptr) return;
-    // A list in a dump has come apart into its items; that of a shell may have been split at blanks.
-    const bool apart = reader_.is_dump() && item->values.size() != 1;
-    const std::string text = apart ? fmt::format("[{}]", join(item->values, ",")) : join(item->values, " ");
+    if (reader_.given("moe_layer_freq") == nullptr) return;
+    const std::string text = reader_.pattern("moe_layer_freq");
     std::string mistake;
     const auto pattern = read_layer_pattern(text, job_.layers, mistake);
     if (!pattern) {

@@ -131,6 +131,14 @@ std::string MegatronReader::text(std::string_view name) {
   return {};
 }
 
+// A list in a dump has come apart into its items; that of a shell may have been split at blanks.
+std::string MegatronReader::pattern(std::string_view name) {
+  const MegatronArgument* item = given(name);
+  if (item == nullptr) return {};
+  const bool apart = is_dump() && item->values.size() != 1;
+  return apart ? fmt::format("[{}]", join(item->values, ",")) : join(item->values, " ");
+}
+
 std::optional<std::int64_t> MegatronReader::integer(std::string_view name, std::int64_t min,
                                                     std::int64_t max) {
   if (given(name) == nullptr) return std::nullopt;

@@ -25,6 +25,8 @@ class MegatronReader {
   // A bare flag, or True.
   bool flag(std::string_view name);
   std::string text(std::string_view name);  // empty where absent
+  // A list expression, or a number; empty where absent.
+  std::string pattern(std::string_view name);
   std::optional<std::int64_t> integer(std::string_view name, std::int64_t min = 1,
                                       std::int64_t max = 1'000'000'000);
   std::optional<double> number(std::string_view name, double min, double max);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "formats/fragment.hpp"
 #include "formats/megatron.hpp"
@@ -28,6 +29,10 @@ void refuse_megatron_models(MegatronReader& reader);
 // `job.tensor` pads the vocabulary. An entry `vocab` is absent where nothing says it.
 [[nodiscard]] Entries read_megatron_model(MegatronReader& reader, const ImportRequest& request,
                                           MegatronJob& job);
+
+// nullopt where every layer attends to all tokens, and after an error.
+[[nodiscard]] std::optional<FragmentEntry> read_megatron_window(MegatronReader& reader,
+                                                                const MegatronJob& job);
 
 // GPUs and degrees; reports when they do not go together.
 void read_megatron_degrees(MegatronReader& reader, const ImportRequest& request, MegatronJob& job);

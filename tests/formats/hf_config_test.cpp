@@ -84,6 +84,10 @@ constexpr Count kCounts[] = {
     {"qwen3-30b", 30'532'122'624, 3'353'032'704},
     {"qwen3-235b", 235'093'634'560, 22'190'763'520},
     {"mixtral-8x7b", 46'702'792'704, 12'879'925'248},
+    {"mistral-7b", 7'241'732'096, 7'241'732'096},
+    {"made-window-qwen2-7b", 7'615'616'512, 7'615'616'512},
+    {"gpt-oss-20b", 20'914'757'184, 4'187'440'704},
+    {"gpt-oss-120b", 116'829'156'672, 5'711'982'912},
     {"deepseek-r1", 671'026'404'352, 37'552'282'624},
     {"altered-deepseek-v3", 671'026'404'352, 37'552'282'624},
 };
@@ -375,10 +379,168 @@ TEST(HfConfig, TakesTheLengthOfTheFileWhereTheFactorStretchesWaves) {
 TEST(HfConfig, LetsAWindowPassThatCutsNothingOff) {
   const std::string mistral = changed(sample("llama-3-8b"), "\"model_type\": \"llama\"",
                                       "\"model_type\": \"mistral\", \"sliding_window\": 8192");
-  EXPECT_EQ(model_of(mistral).layers, 32);
-  EXPECT_EQ(model_of(changed(mistral, "\"sliding_window\": 8192", "\"sliding_window\": null")).layers, 32);
-  EXPECT_FALSE(
-      read(changed(mistral, "\"sliding_window\": 8192", "\"sliding_window\": 8191")).config.has_value());
+  EXPECT_FALSE(model_of(mistral).sliding_window.has_value());
+  EXPECT_FALSE(model_of(changed(mistral, "\"sliding_window\": 8192", "\"sliding_window\": null"))
+                   .sliding_window.has_value());
+  EXPECT_EQ(model_of(changed(mistral, "\"sliding_window\": 8192", "\"sliding_window\": 8191")).sliding_window,
+            (SlidingWindowSpec{.tokens = 8191}));
+}
+
+// 32,768 positions, and four times as many behind the scaled rotation.
+TEST(HfConfig, ComparesAWindowWithTheLengthThatTheRotationIsScaledFor) {
+  const std::string window =
+      changed(sample("made-window-qwen2-7b"), "\"sliding_window\": 4096", "\"sliding_window\": 32768");
+  EXPECT_FALSE(model_of(window).sliding_window.has_value());
+  const std::string yarn =
+      changed(window, "\"max_position_embeddings\"",
+              R"("rope_scaling": {"type": "yarn", "factor": 4.0, "original_max_position_embeddings": 32768},
+         "max_position_embeddings")");
+  EXPECT_EQ(model_of(yarn).sliding_window->tokens, 32768);
+}
+
+// A Llama of six layers by another type.
+std::string windowed(const std::string& type, const std::string& keys) {
+  return fmt::format(
+      R"({{"model_type": "{}", "hidden_act": "silu", "hidden_size": 64, "intermediate_size": 128, "head_dim": 16,
+          "num_hidden_layers": 6, "num_attention_heads": 4, "num_key_value_heads": 2, "vocab_size": 128,
+          "rms_norm_eps": 1e-6, "max_position_embeddings": 4096, "tie_word_embeddings": false, {}}})",
+      type, keys);
+}
+
+const std::string kExpertsOfQwen =
+    R"("moe_intermediate_size": 32, "shared_expert_intermediate_size": 32, "num_experts": 4,
+       "num_experts_per_tok": 2)";
+
+TEST(HfConfig, HasAWindowInEveryLayer) {
+  const SlidingWindowSpec every{.tokens = 128};
+  EXPECT_EQ(model_of(windowed("mistral", R"("sliding_window": 128)")).sliding_window, every);
+  EXPECT_EQ(model_of(windowed("phi3", R"("sliding_window": 128)")).sliding_window, every);
+  EXPECT_EQ(model_of(windowed("mixtral",
+                              R"("sliding_window": 128, "num_local_experts": 4, "num_experts_per_tok": 2)"))
+                .sliding_window,
+            every);
+  const std::string starcoder = changed(windowed("starcoder2", R"("sliding_window": 128)"), "silu", "gelu");
+  EXPECT_EQ(model_of(starcoder).sliding_window, every);
+  EXPECT_EQ(model_of(windowed("qwen3_moe",
+                              R"("use_sliding_window": true, "sliding_window": 128, )" + kExpertsOfQwen))
+                .sliding_window,
+            every);
+}
+
+TEST(HfConfig, HasTheWindowOfTheTypeWhereItIsNotGiven) {
+  const std::string mistral = changed(sample("mistral-7b"), "\"sliding_window\": 4096,", "");
+  EXPECT_EQ(model_of(mistral), model_of(sample("mistral-7b")));
+  EXPECT_THAT(to_yaml(read(mistral).config->fragment),
+              testing::HasSubstr("tokens: 4096  # sliding_window is absent: 4096 of mistral"));
+  const std::string qwen = changed(sample("made-window-qwen2-7b"), "\"sliding_window\": 4096,", "");
+  EXPECT_EQ(model_of(qwen), model_of(sample("made-window-qwen2-7b")));
+  EXPECT_EQ(model_of(changed(sample("gpt-oss-20b"), "\"sliding_window\": 128,", "")),
+            model_of(sample("gpt-oss-20b")));
+}
+
+TEST(HfConfig, HasTheWindowOfQwenInLayersFromALimitOn) {
+  using Layers = std::vector<std::int64_t>;
+  const std::string window = R"("use_sliding_window": true, "sliding_window": 128, "max_window_layers": )";
+  for (const char* type : {"qwen2", "qwen3", "mimo"}) {
+    EXPECT_EQ(model_of(windowed(type, window + "4")).sliding_window->full_layers, (Layers{0, 1, 2, 3}))
+        << type;
+    EXPECT_EQ(model_of(windowed(type, window + "0")).sliding_window->full_layers, Layers{}) << type;
+    EXPECT_FALSE(model_of(windowed(type, window + "6")).sliding_window.has_value()) << type;
+    EXPECT_FALSE(model_of(windowed(type, R"("sliding_window": 128, "max_window_layers": 4)"))
+                     .sliding_window.has_value())
+        << type;
+  }
+  const std::string absent =
+      changed(sample("made-window-qwen2-7b"), "\"max_window_layers\": 20,", "\"max_window_layers\": null,");
+  EXPECT_FALSE(model_of(absent).sliding_window.has_value()) << "28 of 28 layers attend to all tokens";
+  EXPECT_EQ(model_of(windowed("qwen2_moe", window + "4, " + kExpertsOfQwen)).sliding_window->full_layers,
+            (Layers{1, 3, 4, 5}));
+}
+
+std::string of_layers(const std::string& kinds) {
+  std::string list;
+  for (const char kind : kinds)
+    list += fmt::format("{}\"{}_attention\"", list.empty() ? "" : ", ", kind == 'f' ? "full" : "sliding");
+  return windowed("llama", fmt::format(R"("sliding_window": 128, "layer_types": [{}])", list));
+}
+
+TEST(HfConfig, ReadsWhichLayersHaveTheWindow) {
+  using Layers = std::vector<std::int64_t>;
+  EXPECT_EQ(model_of(of_layers("sfsfsf")).sliding_window->full_layers, (Layers{1, 3, 5}));
+  EXPECT_EQ(model_of(of_layers("fsfsfs")).sliding_window->full_layers, (Layers{0, 2, 4}));
+  EXPECT_EQ(model_of(of_layers("ssssss")).sliding_window->full_layers, Layers{});
+  EXPECT_FALSE(model_of(of_layers("ffffff")).sliding_window.has_value());
+}
+
+// Each N-th layer is said so, and other layers one by one.
+TEST(HfConfig, WritesWhichLayersAttendToAllTokens) {
+  const auto written = [](const std::string& kinds) {
+    return to_yaml(read(of_layers(kinds)).config->fragment);
+  };
+  EXPECT_THAT(written("sfsfsf"), testing::HasSubstr("    full_every: 2  # layer_types\n"));
+  EXPECT_THAT(written("ssfssf"), testing::HasSubstr("    full_every: 3  # layer_types\n"));
+  EXPECT_THAT(written("sssfss"), testing::HasSubstr("    full_every: 4  # layer_types\n"));
+  EXPECT_THAT(written("ssfsss"), testing::HasSubstr("    full_layers: [2]  # layer_types\n"));
+  EXPECT_THAT(written("fsfsfs"), testing::HasSubstr("    full_layers: [0, 2, 4]  # layer_types\n"));
+  EXPECT_THAT(written("ssssss"), testing::Not(testing::HasSubstr("full_")));
+}
+
+// The list counts, whatever rule stands beside it.
+TEST(HfConfig, TakesTheKindsOfLayersBeforeARule) {
+  const std::string pattern =
+      changed(of_layers("ssfssf"), "\"sliding_window\"",
+              "\"_sliding_window_pattern\": 3, \"max_window_layers\": 6, \"sliding_window\"");
+  EXPECT_EQ(model_of(pattern), model_of(of_layers("ssfssf")));
+  EXPECT_THAT(to_yaml(read(pattern).config->fragment),
+              testing::AllOf(testing::HasSubstr("_sliding_window_pattern: layer_types says it"),
+                             testing::HasSubstr("max_window_layers: layer_types says it")));
+  const std::string unknown = changed(of_layers("ssfssf"), "\"llama\"", "\"olmo9\"");
+  EXPECT_EQ(model_of(unknown).sliding_window, model_of(of_layers("ssfssf")).sliding_window);
+}
+
+TEST(HfConfig, ReadsGptOss) {
+  const TransformerSpec model = model_of(sample("gpt-oss-20b"));
+  EXPECT_TRUE(model.biases);
+  EXPECT_TRUE(model.qkv_bias);
+  EXPECT_TRUE(model.attention_sinks);
+  EXPECT_TRUE(model.experts->router_bias);
+  EXPECT_EQ(model.activation, Activation::kSwiglu);
+  EXPECT_EQ(model.sliding_window->tokens, 128);
+  EXPECT_EQ(std::ssize(model.sliding_window->full_layers), 12);
+  EXPECT_EQ(read(sample("gpt-oss-20b")).messages, "");
+  const std::string full =
+      changed(sample("gpt-oss-20b"), "\"layer_types\"", "\"layer_types\": null, \"x_token_id\"");
+  EXPECT_EQ(model_of(full), model) << "even layers have the window where nothing is said";
+  EXPECT_FALSE(model_of(changed(full, "\"sliding_window\": 128", "\"sliding_window\": null"))
+                   .sliding_window.has_value());
+}
+
+// The names of OpenAI's own program, and what its class says of absent keys.
+TEST(HfConfig, ReadsGptOssUnderOtherNames) {
+  const TransformerSpec model = model_of(
+      R"({"architectures": ["GptOssForCausalLM"], "model_type": "gpt_oss", "num_hidden_layers": 24,
+          "num_experts": 32, "experts_per_token": 4, "vocab_size": 201088, "hidden_size": 2880,
+          "intermediate_size": 2880, "head_dim": 64, "num_attention_heads": 64, "num_key_value_heads": 8,
+          "sliding_window": 128, "initial_context_length": 4096, "rope_theta": 150000, "rope_scaling_factor": 32.0,
+          "rope_ntk_alpha": 1, "rope_ntk_beta": 32, "swiglu_limit": 7.0})");
+  TransformerSpec released = model_of(sample("gpt-oss-20b"));
+  released.max_sequence_length = 0;
+  EXPECT_EQ(model, released);
+}
+
+// The shipped models are the released configurations.
+TEST(HfConfig, MeansTheModelsOfTheZoo) {
+  for (const char* name : {"gpt-oss-20b", "gpt-oss-120b", "mistral-7b"}) {
+    Diagnostics diagnostics;
+    const auto root =
+        parse_yaml(content_of(kRoot / "scenarios/models" / (std::string(name) + ".yaml")), name, diagnostics);
+    ASSERT_TRUE(root.has_value());
+    YamlMap map(&*root, "model", {}, diagnostics);
+    auto model = std::get<TransformerSpec>(load_model(map));
+    const TransformerSpec read = model_of(sample(name));
+    model.name = read.name;
+    EXPECT_EQ(model, read) << name;
+  }
 }
 
 // What transformers' configuration classes say of an absent key.
@@ -389,13 +551,6 @@ TEST(HfConfig, FillsInWhatTheTypeSaysOfAbsentKeys) {
   const std::string mistral = "\"model_type\": \"mistral\", \"sliding_window\": null";
   EXPECT_EQ(model_of(changed(without, llama, mistral)).kv_heads, 8);
   EXPECT_EQ(model_of(changed(sample("qwen3-30b"), "\"num_key_value_heads\": 4,", "")).kv_heads, 4);
-  const std::string qwen = "\"model_type\": \"qwen2\", \"use_sliding_window\": true";
-  const std::string longer = changed(sample("llama-3-8b"), "\"max_position_embeddings\": 8192",
-                                     "\"max_position_embeddings\": 32768");
-  EXPECT_THAT(
-      read(changed(longer, llama, qwen)).messages,
-      testing::HasSubstr("sliding_window: is not given, and qwen2 then means a window of 4096 tokens"));
-  EXPECT_TRUE(read(changed(longer, llama, qwen + ", \"sliding_window\": null")).config.has_value());
 }
 
 TEST(HfConfig, ReadsAnUnknownTypeWithTheKeysOfLlamaAndWarns) {
@@ -574,22 +729,24 @@ std::string test_name(const testing::TestParamInfo<const char*>& tested) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Samples, HfGolden,
-                         testing::Values("altered-deepseek-v3", "deepseek-r1", "gpt2", "llama-3-70b",
-                                         "llama-3-8b", "made-nested-text-config", "made-v5-keys-llama-3-8b",
-                                         "mislabelled-qwen2-72b", "mixtral-8x7b", "qwen2-7b", "qwen3-0.6b",
-                                         "qwen3-235b", "qwen3-30b"),
+                         testing::Values("altered-deepseek-v3", "deepseek-r1", "gpt-oss-120b", "gpt-oss-20b",
+                                         "gpt2", "llama-3-70b", "llama-3-8b", "made-nested-text-config",
+                                         "made-v5-keys-llama-3-8b", "made-window-qwen2-7b",
+                                         "mislabelled-qwen2-72b", "mistral-7b", "mixtral-8x7b", "qwen2-7b",
+                                         "qwen3-0.6b", "qwen3-235b", "qwen3-30b"),
                          test_name);
-INSTANTIATE_TEST_SUITE_P(Files, HfMistake,
-                         testing::Values("biases", "biases-of-the-block", "does-not-divide", "duplicate",
-                                         "empty", "encoder", "experts-behind-the-last-layer",
-                                         "experts-contradict", "experts-in-a-dense-type", "experts-missing",
-                                         "experts-nowhere", "head-size", "layer-types",
-                                         "layer-types-of-too-few-layers", "neox-without-biases", "no-type",
-                                         "not-an-object", "number-of-the-wrong-size", "python", "several",
-                                         "state-space", "syntax", "two-names-for-layers", "unknown-moe",
-                                         "unknown-type", "window-by-default", "window-of-gemma2",
-                                         "window-of-mistral", "window-of-qwen2"),
-                         test_name);
+INSTANTIATE_TEST_SUITE_P(
+    Files, HfMistake,
+    testing::Values("biases", "biases-of-the-block", "does-not-divide", "duplicate", "empty", "encoder",
+                    "experts-behind-the-last-layer", "experts-contradict", "experts-in-a-dense-type",
+                    "experts-missing", "experts-nowhere", "gpt-oss", "head-size", "layer-types",
+                    "layer-types-of-too-few-layers", "neox-without-biases", "no-type", "not-an-object",
+                    "number-of-the-wrong-size", "python", "several", "state-space", "syntax",
+                    "two-names-for-layers", "unknown-moe", "unknown-type", "window-by-a-pattern",
+                    "window-misspelt", "window-not-switched-on", "window-of-chunks", "window-of-gemma2",
+                    "window-of-latent-attention", "window-of-llama", "window-of-other-values",
+                    "window-switched-off", "window-without-tokens"),
+    test_name);
 
 TEST(HfMistake, IsListedForEveryFileOfTheFolder) {
   int json = 0, expected = 0;
@@ -597,8 +754,8 @@ TEST(HfMistake, IsListedForEveryFileOfTheFolder) {
     json += entry.path().extension() == ".json";
     expected += entry.path().extension() == ".expected";
   }
-  EXPECT_EQ(json, 29);
-  EXPECT_EQ(expected, 29);
+  EXPECT_EQ(json, 36);
+  EXPECT_EQ(expected, 36);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@ namespace {
 
 std::string shown(const std::vector<bool>& pattern) {
   std::string text;
-  for (const bool experts : pattern) text += experts ? '1' : '0';
+  for (const bool one : pattern) text += one ? '1' : '0';
   return text;
 }
 
@@ -46,6 +46,22 @@ TEST(LayerPattern, RefusesWhatIsNoListExpression) {
   EXPECT_EQ(pattern("0", 4), "refused: 0 is no distance between layers with experts");
   EXPECT_EQ(pattern("[0", 1), "refused: at character 3: a ']' is missing");
   EXPECT_EQ(pattern("[1] x", 1), "refused: at character 5: what follows it is not part of a list expression");
+}
+
+std::string window_pattern(std::string_view text, std::int64_t layers) {
+  std::string mistake;
+  const auto read = read_window_pattern(text, layers, mistake);
+  EXPECT_EQ(read.has_value(), mistake.empty());
+  return read ? shown(*read) : "refused: " + mistake;
+}
+
+// The examples are those of Megatron-LM's own help (window_attn_skip_freq).
+TEST(WindowPattern, LeavesOutTheLayersThatItsNumberDivides) {
+  EXPECT_EQ(window_pattern("4", 9), "111011101");
+  EXPECT_EQ(window_pattern("1", 3), "000");
+  EXPECT_EQ(window_pattern("[1,1,1,0]*3", 12), "111011101110");
+  EXPECT_EQ(window_pattern("[1,1,1,0]", 3), "refused: 4 entries for 3 layers");
+  EXPECT_EQ(window_pattern("0", 3), "refused: 0 is no distance between layers without the window");
 }
 
 TEST(LayerPattern, IsBoundedInSizeAndDepth) {

@@ -233,18 +233,16 @@ TEST(MegatronImport, WarnsOfUnknownOptionsAndOfThoseItCannotModel) {
 }
 
 TEST(MegatronImport, KnowsWhichOptionsItCannotModelAndWhichChangeNothing) {
-  const Import import = import_text(
-      job("--overlap-p2p-communication-warmup-flush --softmax-type learnable --attention-output-gate\n"
-          "--ddp-num-buckets 4 --wgrad-deferral-limit 2 --offload-modules attn_norm\n"));
+  const Import import =
+      import_text(job("--overlap-p2p-communication-warmup-flush --attention-output-gate\n"
+                      "--ddp-num-buckets 4 --wgrad-deferral-limit 2 --offload-modules attn_norm\n"));
   ASSERT_TRUE(import.fragment.has_value());
-  for (const char* option : {"--overlap-p2p-communication-warmup-flush", "--softmax-type",
-                             "--attention-output-gate", "--ddp-num-buckets"})
+  for (const char* option :
+       {"--overlap-p2p-communication-warmup-flush", "--attention-output-gate", "--ddp-num-buckets"})
     EXPECT_THAT(import.messages, Contains(HasSubstr(std::string(option) + ": is not modelled: ")));
   EXPECT_THAT(import.messages, Not(Contains(HasSubstr("is not known here"))));
   EXPECT_THAT(import.fragment->ignored, Contains("of defer_embedding_wgrad_compute: --wgrad-deferral-limit"));
   EXPECT_THAT(import.fragment->ignored, Contains("of fine_grained_activation_offloading: --offload-modules"));
-  const Import vanilla = import_text(job("--softmax-type vanilla"));
-  EXPECT_THAT(vanilla.messages, Not(Contains(HasSubstr("softmax"))));
 }
 
 TEST(MegatronImport, ReadsTheWidthOfTheMoments) {
@@ -266,10 +264,10 @@ TEST(MegatronImport, ReadsTheWidthOfTheMoments) {
 }
 
 TEST(MegatronImport, RefusesOtherModelsByName) {
-  const Import import = import_text(job("--hybrid-override-pattern M*M- --window-size 128 0\n"));
+  const Import import = import_text(job("--hybrid-override-pattern M*M- --fp4 e2m1\n"));
   EXPECT_FALSE(import.fragment.has_value());
   EXPECT_THAT(import.messages, Contains(HasSubstr("state-space layers")));
-  EXPECT_THAT(import.messages, Contains(HasSubstr("sliding window")));
+  EXPECT_THAT(import.messages, Contains(HasSubstr("training in fp4")));
 }
 
 TEST(MegatronImport, SplitsThePipelineAsItIsTold) {

@@ -119,6 +119,16 @@ class Imports(Case):
         result, = self.results(stagecraft("run", "names-json.yaml", "--set", "training.recompute=full", "--json", cwd=self.folder))
         self.assertIn(length, result["warnings"])
 
+    def test_a_model_with_a_sliding_window_is_a_model_of_the_zoo(self):
+        for name in ("gpt-oss-20b", "mistral-7b"):
+            config = f"tests/data/hf_config/{name}.config.json"
+            imported = stagecraft("import", "hf", config)
+            self.assertEqual((DONE, ""), (imported.returncode, imported.stderr), name)
+            self.assertIn("  sliding_window:\n", imported.stdout)
+            times = [self.results(stagecraft("run", "scenarios/llama3-8b-64xA100.yaml", "--set", f"model={model}", "--json"))[0]["iteration_time_s"]
+                     for model in (name, f"../{config}")]
+            self.assertEqual(*times, name)
+
     def test_a_model_that_is_not_covered_is_refused_by_name(self):
         ran = stagecraft("import", "hf", "tests/data/hf_config/hybrid-qwen3-next-80b-a3b.config.json")
         self.assert_refused(ran)
