@@ -159,6 +159,7 @@ bool HfImport::run() {
   read_ends();
   read_positions();
   read_activation();
+  read_clamp();
   read_biases();
   read_qk_norm();
   read_sinks();

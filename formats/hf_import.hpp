@@ -105,6 +105,7 @@ class HfImport {
   void read_biases();
   void read_qk_norm();
   void read_sinks();
+  void read_clamp();
   void read_ends();
   void read_dropout();
   void warn_of_other_dropout(std::string_view source);

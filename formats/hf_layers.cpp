@@ -215,6 +215,10 @@ void HfImport::read_sinks() {
   if (architecture_.attention_sinks) add_flag("attention_sinks", true, type_comment());
 }
 
+void HfImport::read_clamp() {
+  if (architecture_.clamped) add_flag("clamped_activation", true, type_comment());
+}
+
 void HfImport::read_qk_norm() {
   const auto said = in_.flag({"use_qk_norm", "qk_norm", "qk_layernorm"});
   if (architecture_.qk_norm) return add_flag("qk_norm", true, type_comment());

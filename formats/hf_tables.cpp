@@ -89,6 +89,7 @@ constexpr HfArchitecture kArchitectures[] = {
      .mlp_bias = true,
      .router_bias = true,
      .attention_sinks = true,
+     .clamped = true,
      .own_head_size = true,
      .kv_heads = 8},
     {.model_type = "deepseek", .class_name = "DeepseekForCausalLM", .experts = HfExperts::kDeepSeek},

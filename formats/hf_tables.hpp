@@ -56,6 +56,7 @@ struct HfArchitecture {
   bool mlp_bias = false;                      // on the feed-forward block and its experts
   bool router_bias = false;                   // on the router of experts
   bool attention_sinks = false;               // a learned score more in the softmax of each head
+  bool clamped = false;                       // what goes into the activation
   bool multi_query = false;                   // one head of keys and values, unless `multi_query` is false
   bool optional_qk_norm = false;              // over each head of Q and K, where `use_qk_norm` says so
   bool latent = false;                        // multi-head latent attention
