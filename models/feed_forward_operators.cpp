@@ -61,12 +61,12 @@ void add_up_forward(Ops& ops, const FeedForward& block, const Linear& up, const 
 
 const Elementwise& activation_traffic(const TransformerSpec& model, const Shard& shard) {
   const FusedOrEager& gelu = model.biases ? kBiasGeluTraffic : kGeluTraffic;
-  return (model.activation == Activation::kSwiglu ? kSwigluTraffic : gelu).of(fuses_activation(model, shard));
+  return (is_gated(model.activation) ? kSwigluTraffic : gelu).of(fuses_activation(model, shard));
 }
 
 FeedForward dense_feed_forward(const TransformerSpec& model, const Shard& shard) {
   const Widths w = widths(model, shard.tensor);
-  return feed_forward(kDenseNames, true, w.up, w.ffn, model, shard);
+  return feed_forward(kDenseNames, model.has_norms_before(), w.up, w.ffn, model, shard);
 }
 
 FeedForward shared_feed_forward(const TransformerSpec& model, const Shard& shard) {

@@ -117,7 +117,7 @@ TEST(HfConfig, TakesBiasesAndHeadSizesFromTheType) {
   EXPECT_TRUE(qwen2.qkv_bias);
   EXPECT_FALSE(qwen2.biases);
   const TransformerSpec qwen3 = model_of(sample("qwen3-0.6b"));
-  EXPECT_TRUE(qwen3.qk_norm);
+  EXPECT_EQ(qwen3.qk_norm, QkNorm::kHead);
   EXPECT_FALSE(qwen3.qkv_bias);
   EXPECT_TRUE(qwen3.tied_embeddings);
   EXPECT_EQ(qwen3.head_size, 128);  // and not 1024 / 16
@@ -300,9 +300,9 @@ TEST(HfConfig, RefusesKeysOfAnUnknownTypeThatChangeItsLayers) {
 }
 
 TEST(HfConfig, HonoursNormsAndBiasesOfAnUnknownType) {
-  EXPECT_TRUE(model_of(unknown_with("\"use_qk_norm\": true")).qk_norm);
-  EXPECT_TRUE(model_of(unknown_with("\"qk_norm\": true")).qk_norm);
-  EXPECT_FALSE(model_of(unknown_with("\"qk_norm\": false")).qk_norm);
+  EXPECT_EQ(model_of(unknown_with("\"use_qk_norm\": true")).qk_norm, QkNorm::kHead);
+  EXPECT_EQ(model_of(unknown_with("\"qk_norm\": true")).qk_norm, QkNorm::kHead);
+  EXPECT_EQ(model_of(unknown_with("\"qk_norm\": false")).qk_norm, QkNorm::kNone);
   const TransformerSpec qkv = model_of(unknown_with("\"qkv_bias\": true"));
   EXPECT_TRUE(qkv.qkv_bias);
   EXPECT_FALSE(qkv.biases);
