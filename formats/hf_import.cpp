@@ -154,11 +154,13 @@ bool HfImport::run() {
   read_heads();
   read_feed_forward();
   read_latent_attention();
+  read_window_pattern();
   read_ends();
   read_positions();
   read_activation();
   read_biases();
   read_qk_norm();
+  warn_of_unpriced();
   read_dropout();
   note_the_rest();
   return watch.clean();

@@ -1,7 +1,7 @@
 // One Hugging Face `config.json` on its way from keys to the entries of a model section.
 //
 // Each of its files reads one part: the family and unread keys (hf_import.cpp), refusals (hf_refusals.cpp),
-// layers and ends (hf_layers.cpp), experts (hf_experts.cpp). Mistakes go to the reader's diagnostics; later
+// layers and ends (hf_layers.cpp), windows in a pattern of layers (hf_window_pattern.cpp), experts (hf_experts.cpp). Mistakes go to the reader's diagnostics; later
 // readers treat a reported value as absent.
 #pragma once
 
@@ -89,12 +89,19 @@ class HfImport {
   void read_activation();
   void read_biases();
   void read_qk_norm();
+  void warn_of_unpriced();
   void read_ends();
   void read_dropout();
   void warn_of_other_dropout(std::string_view source);
   void read_latent_switch();
   void read_latent_attention();
   void read_feed_forward();
+
+  // hf_window_pattern.cpp: windows in most layers of types that have them so.
+  void read_window_pattern();
+  [[nodiscard]] std::optional<std::vector<std::int64_t>> listed_full_layers();
+  [[nodiscard]] FragmentEntry full_layers_entry(const std::optional<std::vector<std::int64_t>>& listed,
+                                                const std::optional<HfNumber>& pattern) const;
 
   // hf_experts.cpp: keys of experts.
   void read_experts(const std::optional<HfNumber>& width);
@@ -109,6 +116,10 @@ class HfImport {
   void note_routing();
 
   [[nodiscard]] bool is_llama() const { return architecture_.shape == HfShape::kLlama; }
+  // "head_dim is absent: 256 of gemma2"
+  [[nodiscard]] std::string absent(std::string_view key, std::int64_t number) const {
+    return fmt::format("{} is absent: {} of {}", key, number, architecture_.model_type);
+  }
   [[nodiscard]] std::string type_comment() const { return fmt::format("model_type: {}", model_type); }
 
   HfReader in_;

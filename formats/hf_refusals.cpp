@@ -115,13 +115,15 @@ void HfImport::refuse_other_layers() {
                           layers_ - layers_ / interval->value, layers_, interval->value),
               "full attention in every layer is");
   }
+  const bool has_pattern = architecture_.full_every > 0;  // read_window_pattern() reads it
   const std::size_t before = assumed.size();
-  if (!refuse_layer_types()) refuse_window();
-  if (assumed.size() == before)
+  if (!has_pattern && !refuse_layer_types()) refuse_window();
+  if (!has_pattern && assumed.size() == before)
     list_unread({"sliding_window", "use_sliding_window", "max_window_layers"}, "no window is in use");
   for (const HfRefusedKey& refused : hf_refused_keys()) {
     const YamlEntry* found = in_.first({refused.key});
     if (found == nullptr || means_nothing(found->value)) continue;
+    if (has_pattern && refused.key == "sliding_window_pattern") continue;
     in_.error(refused.key, "not-supported-yet", fmt::format("{}: not modelled", refused.what),
               "a decoder whose layers are full attention and feed-forward is");
   }

@@ -46,8 +46,17 @@ struct HfArchitecture {
   bool optional_qk_norm = false;              // over each head of Q and K, where `use_qk_norm` says so
   bool latent = false;                        // multi-head latent attention
   bool own_head_size = false;                 // `head_dim` is required: hidden over heads would be wrong
-  std::int64_t kv_heads = 0;                  // when `num_key_value_heads` is absent; 0: as many as heads
-  std::int64_t first_dense = 0;               // when `first_k_dense_replace` is absent; 0: it is required
+  bool gelu_gate = false;        // three matrices with GELU in place of SiLU, `hidden_activation`
+  bool wide_qk_norm = false;     // over all heads of Q and of K together, always
+  std::string_view norms = {};   // of a layer, as `model.norms` has them; empty: before the blocks
+  std::int64_t kv_heads = 0;     // when `num_key_value_heads` is absent; 0: as many as heads
+  std::int64_t first_dense = 0;  // when `first_k_dense_replace` is absent; 0: it is required
+  std::int64_t heads = 0;      // when `num_attention_heads` is absent; 0: it is required, as are the next two
+  std::int64_t head_size = 0;  // when `head_dim` is absent; 0: hidden over heads
+  std::int64_t vocab = 0;      // when `vocab_size` is absent
+  // Windows in all layers but each so-manyth, where the file names no other layers, and their tokens where it names none;
+  // 0: the type has no such pattern.
+  std::int64_t full_every = 0, window_tokens = 0;
 };
 
 [[nodiscard]] std::span<const HfArchitecture> hf_architectures();
