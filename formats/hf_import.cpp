@@ -163,6 +163,7 @@ bool HfImport::run() {
   read_biases();
   read_qk_norm();
   read_sinks();
+  warn_of_unpriced();
   read_dropout();
   note_the_rest();
   return watch.clean();

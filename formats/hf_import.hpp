@@ -91,7 +91,7 @@ class HfImport {
   void read_window();
   std::optional<HfLayers> named_full_layers();
   std::optional<HfNumber> window_tokens(const HfWindow& rule);
-  HfLayers full_layers_by(const HfWindow& rule, const std::optional<HfNumber>& limit);
+  HfLayers full_layers_by(const HfWindow& rule, const std::optional<HfNumber>& number);
   [[nodiscard]] bool cuts_nothing_off(std::int64_t tokens);
   void miss_window_tokens(const HfWindow& rule, std::int64_t windowed);
   bool refuse_window(const HfNumber& tokens, bool named, const HfWindow& rule);
@@ -106,6 +106,7 @@ class HfImport {
   void read_qk_norm();
   void read_sinks();
   void read_clamp();
+  void warn_of_unpriced();
   void read_ends();
   void read_dropout();
   void warn_of_other_dropout(std::string_view source);
@@ -127,6 +128,10 @@ class HfImport {
   void note_routing();
 
   [[nodiscard]] bool is_llama() const { return architecture_.shape == HfShape::kLlama; }
+  // "head_dim is absent: 256 of gemma2"
+  [[nodiscard]] std::string absent(std::string_view key, std::int64_t number) const {
+    return fmt::format("{} is absent: {} of {}", key, number, architecture_.model_type);
+  }
   [[nodiscard]] std::string type_comment() const { return fmt::format("model_type: {}", model_type); }
 
   HfReader in_;

@@ -33,7 +33,12 @@ std::optional<HfNumber> HfImport::read_kv_heads() {
 }
 
 void HfImport::read_heads() {
-  const auto heads = in_.required({"num_attention_heads", "n_head"});
+  const bool by_type = architecture_.heads > 0 && in_.first({"num_attention_heads", "n_head"}) == nullptr;
+  const auto heads = by_type
+                         ? std::optional(HfNumber{.value = architecture_.heads,
+                                                  .key = absent("num_attention_heads", architecture_.heads),
+                                                  .where = in_.config().where})
+                         : in_.required({"num_attention_heads", "n_head"});
   add("heads", heads);
   if (architecture_.latent) {
     list_unread({"head_dim", "qk_head_dim"}, "heads behind the low ranks have sizes of their own");
@@ -59,6 +64,8 @@ void HfImport::read_heads() {
     add("head_size", in_.required({"head_dim"}));
   } else if (const auto head_size = in_.integer({"head_dim"})) {
     add("head_size", head_size);
+  } else if (in_.first({"head_dim"}) == nullptr && architecture_.head_size > 0) {
+    add("head_size", fragment_number(architecture_.head_size), absent("head_dim", architecture_.head_size));
   } else if (in_.first({"head_dim"}) == nullptr && heads && hidden_ > 0 && hidden_ % heads->value == 0) {
     add("head_size", fragment_number(hidden_ / heads->value, heads->where),
         "head_dim is absent: hidden over heads");
@@ -149,30 +156,36 @@ void HfImport::read_positions() {
   }
   add_word("position", learned ? "learned" : "rope", type_comment());
   add_word("normalization", is_llama() ? "rmsnorm" : "layernorm", type_comment());
+  if (!architecture_.norms.empty()) add_word("norms", architecture_.norms, type_comment());
 }
 
 void HfImport::read_activation() {
   const bool gpt2 = architecture_.shape == HfShape::kGpt2;  // its class reads the one, all others the other
-  const std::string_view own = gpt2 ? "activation_function" : "hidden_act";
-  const std::string_view other = gpt2 ? "hidden_act" : "activation_function";
-  const bool has_own = in_.first({own}) != nullptr;
+  const bool gelu_gate = architecture_.gelu_gate;
+  const std::string_view own = gpt2 ? "activation_function" : gelu_gate ? "hidden_activation" : "hidden_act";
+  const std::string_view other = gpt2 || gelu_gate ? "hidden_act" : "activation_function";
+  const bool has_own = in_.first({own}) != nullptr || gelu_gate;
   const auto written = in_.text({has_own ? own : other});
   if (has_own) list_unread({other}, fmt::format("{} says it", own));
-  const std::string_view ours = is_llama() ? "swiglu" : "gelu";
+  const std::string_view ours = gelu_gate ? "geglu" : is_llama() ? "swiglu" : "gelu";
   if (!written) {
-    if (has_own || in_.first({other}) != nullptr) return;  // wrong kind, already reported
+    if (in_.first({has_own ? own : other}) != nullptr) return;  // wrong kind, already reported
     add_word("activation", ours, type_comment());
-    assumed.push_back(fmt::format("{}, as {} has: hidden_act is absent", ours, architecture_.model_type));
+    assumed.push_back(fmt::format("{}, as {} has: {} is absent", ours, architecture_.model_type,
+                                  gelu_gate ? own : "hidden_act"));
     return;
   }
   const std::string& name = written->value;
-  const bool fits = is_llama() ? name == "silu" || name == "swish" || name == "swiglu"
-                               : name.starts_with("gelu") || name == "quick_gelu";
+  const bool is_silu = is_llama() && !gelu_gate;
+  const bool fits = is_silu ? name == "silu" || name == "swish" || name == "swiglu"
+                            : name.starts_with("gelu") || name == "quick_gelu";
   if (fits)
     return add("activation", fragment_text(ours, written->where), fmt::format("{}: {}", written->key, name));
   in_.error(written->key, "not-supported-yet",
             fmt::format("{} in the feed-forward block of {} is not modelled", in_quotes(name), model_type),
-            is_llama() ? "silu is: three matrices, one of them a gate" : "gelu is: two matrices");
+            is_silu     ? "silu is: three matrices, one of them a gate"
+            : gelu_gate ? "gelu is: three matrices, one of them a gate"
+                        : "gelu is: two matrices");
 }
 
 // Linear layers with a bias. We support all, none, or only Q, K and V.
@@ -222,13 +235,30 @@ void HfImport::read_clamp() {
 void HfImport::read_qk_norm() {
   const auto said = in_.flag({"use_qk_norm", "qk_norm", "qk_layernorm"});
   if (architecture_.qk_norm) return add_flag("qk_norm", true, type_comment());
+  if (architecture_.wide_qk_norm) return add_word("qk_norm", "width", type_comment());
   if (!said || !said->value) return;
   if (unknown_ || architecture_.optional_qk_norm) return add_flag("qk_norm", true, said->key);
   in_.warning(said->key, "not-modelled", fmt::format("{} has no norm of Q and K: not read", model_type));
 }
 
+// Element-wise operations beside others that are priced.
+void HfImport::warn_of_unpriced() {
+  if (in_.first({"attn_logit_softcapping"}) != nullptr)
+    in_.warning("attn_logit_softcapping", "not-modelled",
+                "the soft cap of the scores is not counted: attention that has one runs kernels of its own");
+  if (in_.first({"final_logit_softcapping"}) != nullptr)
+    in_.warning("final_logit_softcapping", "not-modelled",
+                "the time of the tanh over the logits is not counted");
+  if (in_.first({"clip_qkv"}) != nullptr)
+    in_.warning("clip_qkv", "not-modelled", "the time of clipping Q, K and V is not counted");
+}
+
 void HfImport::read_ends() {
-  const auto vocab = in_.required({"vocab_size"});
+  const bool by_type = architecture_.vocab > 0 && in_.first({"vocab_size"}) == nullptr;
+  const auto vocab = by_type ? std::optional(HfNumber{.value = architecture_.vocab,
+                                                      .key = absent("vocab_size", architecture_.vocab),
+                                                      .where = in_.config().where})
+                             : in_.required({"vocab_size"});
   add("vocab", vocab);
   if (vocab) warn_of_other_head(vocab->value);
   if (const auto tied = in_.flag("tie_word_embeddings")) {

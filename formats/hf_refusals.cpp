@@ -52,9 +52,11 @@ void HfImport::refuse_other_layers() {
                           layers_ - layers_ / interval->value, layers_, interval->value),
               "full attention in every layer is");
   }
+  const bool reads_pattern = architecture_.window.layers == HfWindowed::kButEachNth;
   for (const HfRefusedKey& refused : hf_refused_keys()) {
     const YamlEntry* found = in_.first({refused.key});
     if (found == nullptr || means_nothing(found->value)) continue;
+    if (reads_pattern && refused.key.ends_with("sliding_window_pattern")) continue;
     const YamlEntry* said_by = refused.said_by.empty() ? nullptr : in_.first({refused.said_by});
     if (said_by != nullptr && !means_nothing(said_by->value)) {
       list_unread({refused.key}, fmt::format("{} says it", refused.said_by));

@@ -25,17 +25,19 @@ enum class HfExperts : std::uint8_t { kNone, kMixtral, kQwen2, kQwen3, kDeepSeek
 
 // The layers whose attention is cut to `sliding_window` tokens, where `layer_types` does not say it.
 enum class HfWindowed : std::uint8_t {
-  kNone,           // the class reads no window
-  kEvery,          // every layer
-  kEven,           // layers 0, 2, 4 and so on
-  kFromLimit,      // those from `max_window_layers` on
-  kEvenBelowLimit  // layers 0, 2, 4 and so on below `max_window_layers`
+  kNone,            // the class reads no window
+  kEvery,           // every layer
+  kEven,            // layers 0, 2, 4 and so on
+  kFromLimit,       // those from `max_window_layers` on
+  kEvenBelowLimit,  // layers 0, 2, 4 and so on below `max_window_layers`
+  kButEachNth       // all but each so-manyth, which `sliding_window_pattern` may say
 };
 
 struct HfWindow {
   HfWindowed layers = HfWindowed::kNone;
   bool switched = false;    // there is none but with `use_sliding_window: true`
   std::int64_t tokens = 0;  // when `sliding_window` is absent; 0: no window then
+  std::int64_t each = 0;    // of kButEachNth
 };
 
 // `max_window_layers` when it is absent.
@@ -61,8 +63,14 @@ struct HfArchitecture {
   bool optional_qk_norm = false;              // over each head of Q and K, where `use_qk_norm` says so
   bool latent = false;                        // multi-head latent attention
   bool own_head_size = false;                 // `head_dim` is required: hidden over heads would be wrong
-  std::int64_t kv_heads = 0;                  // when `num_key_value_heads` is absent; 0: as many as heads
-  std::int64_t first_dense = 0;               // when `first_k_dense_replace` is absent; 0: it is required
+  bool gelu_gate = false;        // three matrices with GELU in place of SiLU, `hidden_activation`
+  bool wide_qk_norm = false;     // over all heads of Q and of K together, always
+  std::string_view norms = {};   // of a layer, as `model.norms` has them; empty: before the blocks
+  std::int64_t kv_heads = 0;     // when `num_key_value_heads` is absent; 0: as many as heads
+  std::int64_t first_dense = 0;  // when `first_k_dense_replace` is absent; 0: it is required
+  std::int64_t heads = 0;      // when `num_attention_heads` is absent; 0: it is required, as are the next two
+  std::int64_t head_size = 0;  // when `head_dim` is absent; 0: hidden over heads
+  std::int64_t vocab = 0;      // when `vocab_size` is absent
 };
 
 [[nodiscard]] std::span<const HfArchitecture> hf_architectures();

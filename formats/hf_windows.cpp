@@ -19,8 +19,8 @@ bool is_full(std::string_view kind) {
   return kind == "full_attention" || kind == "attention";
 }
 
-// `limit`: of `max_window_layers`.
-bool slides(HfWindowed rule, std::int64_t layer, std::int64_t limit) {
+// `number`: of `max_window_layers`, or of `sliding_window_pattern`.
+bool slides(HfWindowed rule, std::int64_t layer, std::int64_t number) {
   switch (rule) {
     case HfWindowed::kNone:
     case HfWindowed::kEvery:
@@ -28,9 +28,11 @@ bool slides(HfWindowed rule, std::int64_t layer, std::int64_t limit) {
     case HfWindowed::kEven:
       return layer % 2 == 0;
     case HfWindowed::kFromLimit:
-      return layer >= limit;
+      return layer >= number;
     case HfWindowed::kEvenBelowLimit:
-      return layer % 2 == 0 && layer < limit;
+      return layer % 2 == 0 && layer < number;
+    case HfWindowed::kButEachNth:
+      return (layer + 1) % number != 0;
   }
   return true;
 }
@@ -80,7 +82,8 @@ std::optional<HfNumber> HfImport::window_tokens(const HfWindow& rule) {
                   .where = in_.config().where};
 }
 
-HfLayers HfImport::full_layers_by(const HfWindow& rule, const std::optional<HfNumber>& limit) {
+// `number`: what the file says in place of the number of the rule.
+HfLayers HfImport::full_layers_by(const HfWindow& rule, const std::optional<HfNumber>& number) {
   HfLayers full{.key = type_comment()};
   if (rule.layers == HfWindowed::kNone || rule.layers == HfWindowed::kEvery) return full;
   if (layers_ > kMostHfLayers) {
@@ -88,12 +91,16 @@ HfLayers HfImport::full_layers_by(const HfWindow& rule, const std::optional<HfNu
               fmt::format("{} layers, with a window in some, are more than {}", layers_, kMostHfLayers));
     return full;
   }
-  if (knows_limit(rule.layers))
-    full.key =
-        limit ? limit->key : fmt::format("max_window_layers is absent: {} of {}", kHfWindowLimit, model_type);
-  if (limit) full.where = limit->where;
+  const bool by_limit = knows_limit(rule.layers), by_pattern = rule.layers == HfWindowed::kButEachNth;
+  const std::int64_t usual = by_limit ? kHfWindowLimit : rule.each;
+  if (by_limit) full.key = absent("max_window_layers", usual);
+  if (by_pattern) full.key = absent("layer_types", usual);
+  if (number && (by_limit || by_pattern)) {
+    full.key = number->key;
+    full.where = number->where;
+  }
   for (std::int64_t layer = 0; layer < layers_; ++layer)
-    if (!slides(rule.layers, layer, limit ? limit->value : kHfWindowLimit)) full.value.push_back(layer);
+    if (!slides(rule.layers, layer, number ? number->value : usual)) full.value.push_back(layer);
   return full;
 }
 
@@ -146,9 +153,12 @@ void HfImport::find_window() {
   const HfWindow rule = known ? architecture_.window : hf_window_of_unknown(model_type);
   const auto named = named_full_layers();
   const auto limit = in_.integer({"max_window_layers"}, 0);
+  const bool by_pattern = rule.layers == HfWindowed::kButEachNth;
+  const auto pattern =
+      by_pattern ? in_.integer({"sliding_window_pattern", "_sliding_window_pattern"}) : std::nullopt;
   const auto tokens = window_tokens(rule);
   if (!watch.clean()) return;
-  HfLayers full = named ? *named : tokens ? full_layers_by(rule, limit) : HfLayers{};
+  HfLayers full = named ? *named : tokens ? full_layers_by(rule, by_pattern ? pattern : limit) : HfLayers{};
   const std::int64_t windowed = layers_ - std::ssize(full.value);
   if (named && windowed > 0 && !tokens) return miss_window_tokens(rule, windowed);
   if (!watch.clean()) return;

@@ -64,8 +64,9 @@ class ModelSection {
   Entries read() {
     warn_of_checkpoint_sizes();
     swiglu_ = reader_.flag("swiglu");
+    geglu_ = reader_.flag("quick_geglu");
     rms_ = reads_rms();
-    add(text_entry("family", swiglu_ && rms_ ? "llama" : "gpt",
+    add(text_entry("family", (swiglu_ || geglu_) && rms_ ? "llama" : "gpt",
                    {.comment = "sets nothing that is not written below", .where = {}}));
     job_.layers = reader_.required("num_layers", kMaxPatternLayers);
     add(entry("layers", job_.layers, reader_.source("num_layers")));
@@ -222,7 +223,7 @@ class ModelSection {
 
   void add_choices() {
     add_positions();
-    add(text_entry("activation", swiglu_ ? "swiglu" : "gelu", reader_.source("swiglu")));
+    add_activation();
     add(text_entry("normalization", rms_ ? "rmsnorm" : "layernorm", reader_.source("normalization")));
     const bool untied = reader_.flag("untie_embeddings_and_output_weights");
     add(flag_entry("tied_embeddings", !untied, reader_.source("untie_embeddings_and_output_weights")));
@@ -235,6 +236,14 @@ class ModelSection {
       add(flag_entry("qk_norm", true, reader_.source("qk_layernorm")));
     add_sinks();
     add_dropout();
+  }
+
+  void add_activation() {
+    const char* const said_by = geglu_ ? "quick_geglu" : "swiglu";
+    add(text_entry("activation", geglu_ ? "geglu" : swiglu_ ? "swiglu" : "gelu", reader_.source(said_by)));
+    constexpr const char* kClamp = "activation_func_clamp_value";
+    if ((swiglu_ || geglu_) && reader_.number(kClamp, 0, 1e9))
+      add(flag_entry("clamped_activation", true, reader_.source(kClamp)));
   }
 
   // A learned score more in each head's softmax. That of off-by-one is a constant.
@@ -425,7 +434,7 @@ class ModelSection {
   MegatronJob& job_;
   Entries entries_;
   std::int64_t hidden_ = 1, ffn_ = 1;
-  bool swiglu_ = false, rms_ = false, latent_ = false;
+  bool swiglu_ = false, geglu_ = false, rms_ = false, latent_ = false;
 };
 
 void refuse_program(MegatronReader& reader) {

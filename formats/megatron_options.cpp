@@ -176,8 +176,8 @@ void add_unfused(MegatronReader& reader, const MegatronJob& job, Entries& entrie
     list.value.items.push_back(fragment_text(word, reader.source(flag).where));
     list.comment += (list.comment.empty() ? "" : ", ") + reader.source(flag).comment;
   };
-  const bool swiglu = reader.flag("swiglu");
-  add("gelu", "bias_gelu_fusion", !swiglu);
+  const bool swiglu = reader.flag("swiglu"), geglu = reader.flag("quick_geglu");
+  add(geglu ? "swiglu" : "gelu", "bias_gelu_fusion", !swiglu);  // the word is of any gate
   add("swiglu", "bias_swiglu_fusion", swiglu);
   add("rope", "apply_rope_fusion", !job.learned_positions);
   if (!list.value.items.empty()) entries.push_back(std::move(list));

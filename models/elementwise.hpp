@@ -22,7 +22,7 @@ struct Elementwise {
 
 // Does software run the activation of a feed-forward block as one kernel?
 [[nodiscard]] constexpr bool fuses_activation(const TransformerSpec& model, const Shard& shard) {
-  return fuses(shard, model.activation == Activation::kSwiglu ? LateFusion::kSwiglu : LateFusion::kGelu);
+  return fuses(shard, is_gated(model.activation) ? LateFusion::kSwiglu : LateFusion::kGelu);
 }
 
 struct FusedOrEager {

@@ -62,7 +62,7 @@ void add_up_forward(Ops& ops, const FeedForward& block, const Linear& up, const 
 Elementwise activation_traffic(const TransformerSpec& model, const Shard& shard) {
   const bool fused = fuses_activation(model, shard);
   const FusedOrEager& gelu = model.biases ? kBiasGeluTraffic : kGeluTraffic;
-  const Elementwise& alone = (model.activation == Activation::kSwiglu ? kSwigluTraffic : gelu).of(fused);
+  const Elementwise& alone = (is_gated(model.activation) ? kSwigluTraffic : gelu).of(fused);
   if (!model.clamped_activation) return alone;
   const Elementwise& clamp = kClampTraffic.of(fused);
   return {.forward = alone.forward + clamp.forward, .backward = alone.backward + clamp.backward};
@@ -70,7 +70,7 @@ Elementwise activation_traffic(const TransformerSpec& model, const Shard& shard)
 
 FeedForward dense_feed_forward(const TransformerSpec& model, const Shard& shard) {
   const Widths w = widths(model, shard.tensor);
-  return feed_forward(kDenseNames, true, w.up, w.ffn, model, shard);
+  return feed_forward(kDenseNames, model.has_norms_before(), w.up, w.ffn, model, shard);
 }
 
 FeedForward shared_feed_forward(const TransformerSpec& model, const Shard& shard) {

@@ -24,7 +24,7 @@ struct FeedForwardNames {
 
 struct FeedForward {
   FeedForwardNames names;
-  bool normed = false;  // its norm belongs to the module of `up`
+  bool normed = false;  // it has a norm before it, which belongs to the module of `up`
   Linear up, down;
 };
 

@@ -20,6 +20,7 @@ struct ForwardFlops {
   double routed = 0;       // router, gate of the shared experts, and the K experts of each token
   double projections = 0;  // output projections, of `attention`
   double down = 0;         // the last products of `mlp`
+  double unread = 0;       // those of them that nothing within their layer reads
   double heads = 0;        // heads of the model, and of each layer of multi-token prediction
   // k and output projections, the up of a gated dense or shared block, and of experts router and up.
   double every_second = 0;
@@ -63,7 +64,9 @@ void add_layers(const TransformerSpec& model, LayerKind kind, std::int64_t numbe
   sum.projections += linear(matrices.projection.size());
   sum.mlp += linear(matrices.ffn());
   sum.down += linear(matrices.down.size());
-  const bool gated = model.activation == Activation::kSwiglu;
+  // A norm behind the block reads its last product.
+  if (!model.has_norms_behind()) sum.unread += linear(matrices.down.size());
+  const bool gated = is_gated(model.activation);
   sum.every_second +=
       linear(model.hidden * model.kv_heads * model.head_size + matrices.projection.size() +
              (gated ? matrices.down.size() + matrices.shared_down.size() : 0) + matrices.router.size());
@@ -137,7 +140,7 @@ Flops hardware_flops(const TransformerSpec& model, std::int64_t samples, std::in
     case Recompute::kFull: {
       const ForwardFlops of_layers =
           flops_of_layers(model, recompute.layers.value_or(layers_in(model)), sequence);
-      again = of_layers.layers() - (recompute.stops_early ? of_layers.down : 0);
+      again = of_layers.layers() - (recompute.stops_early ? of_layers.unread : 0);
       break;
     }
   }

@@ -8,7 +8,8 @@ namespace stagecraft {
 std::optional<FujiiEstimate> fujii_estimate(const TransformerSpec& model, const FujiiLayout& layout) {
   SC_CHECK(layout.tensor >= 1 && layout.pipeline >= 1 && layout.context >= 1 && layout.data >= 1,
            "degrees are at least 1");
-  if (model.experts || model.latent_attention || model.activation != Activation::kSwiglu) return std::nullopt;
+  if (model.experts || model.latent_attention || !is_gated(model.activation) || model.norms != Norms::kBefore)
+    return std::nullopt;
   const std::int64_t h = model.hidden, f = model.ffn_hidden;
   const std::int64_t layers = ceil_div(model.layers, layout.pipeline);
   const std::int64_t attention = 2 * h * (model.heads + model.kv_heads) * model.head_size;

@@ -31,7 +31,7 @@ struct FujiiEstimate {
 };
 
 // nullopt for models that the formulas do not describe: experts, latent attention, no gate in the
-// feed-forward block. requires degrees and sequence of at least 1.
+// feed-forward block, norms elsewhere than before the blocks. requires degrees and sequence of at least 1.
 [[nodiscard]] std::optional<FujiiEstimate> fujii_estimate(const TransformerSpec& model,
                                                           const FujiiLayout& layout);
 

@@ -25,41 +25,54 @@ Norm ffn_norm(const TransformerSpec& model, const Shard& shard, LayerKind kind) 
   return norm;
 }
 
+// Behind the blocks, before what they return is added to the residual stream.
+Norm attention_output_norm(const TransformerSpec& model, const Shard& shard) {
+  return residual_norm("attention output norm", model, shard);
+}
+
+Norm ffn_output_norm(const TransformerSpec& model, const Shard& shard) {
+  return residual_norm("ffn output norm", model, shard);
+}
+
 void add_attention_forward(Ops& ops, const TransformerSpec& model, const Shard& shard, LayerKind kind) {
-  add_norm_forward(ops, attention_norm(model, shard), model, shard);
+  add_norm_before_forward(ops, attention_norm(model, shard), model, shard);
   add_query_key_value_forward(ops, model, shard);
   add_core_forward(ops, model, shard, kind);
   add_projection_forward(ops, model, shard);
+  add_norm_behind_forward(ops, attention_output_norm(model, shard), model, shard);
   add_residual_forward(ops, model, shard);
 }
 
 void add_attention_input_gradient(Ops& ops, const TransformerSpec& model, const Shard& shard,
                                   LayerKind kind) {
   add_residual_backward(ops, model, shard);
+  add_norm_behind_backward(ops, attention_output_norm(model, shard), model, shard);
   add_projection_input_gradient(ops, model, shard);
   add_core_backward(ops, model, shard, kind);
   add_query_key_value_input_gradient(ops, model, shard);
-  add_norm_backward(ops, attention_norm(model, shard), model, shard, Residual::kSummed);
+  add_norm_before_backward(ops, attention_norm(model, shard), model, shard);
 }
 
 void add_ffn_forward(Ops& ops, const TransformerSpec& model, const Shard& shard, LayerKind kind) {
-  add_norm_forward(ops, ffn_norm(model, shard, kind), model, shard);
+  add_norm_before_forward(ops, ffn_norm(model, shard, kind), model, shard);
   if (has_experts(kind)) {
     add_experts_forward(ops, model, shard);
   } else {
     add_feed_forward(ops, dense_feed_forward(model, shard), model, shard);
   }
+  add_norm_behind_forward(ops, ffn_output_norm(model, shard), model, shard);
   add_residual_forward(ops, model, shard);
 }
 
 void add_ffn_input_gradient(Ops& ops, const TransformerSpec& model, const Shard& shard, LayerKind kind) {
   add_residual_backward(ops, model, shard);
+  add_norm_behind_backward(ops, ffn_output_norm(model, shard), model, shard);
   if (has_experts(kind)) {
     add_experts_input_gradient(ops, model, shard);
   } else {
     add_feed_forward_input_gradient(ops, dense_feed_forward(model, shard), model, shard);
   }
-  add_norm_backward(ops, ffn_norm(model, shard, kind), model, shard, Residual::kSummed);
+  add_norm_before_backward(ops, ffn_norm(model, shard, kind), model, shard);
 }
 
 Ops layer_weight_gradient(const TransformerSpec& model, const Shard& shard, LayerKind kind) {
@@ -77,7 +90,7 @@ Ops layer_weight_gradient(const TransformerSpec& model, const Shard& shard, Laye
 // The block of attention has its parts within it: none of them is repeated twice.
 void add_attention_again(Ops& ops, const TransformerSpec& model, const Shard& shard, LayerKind kind) {
   if (shard.recomputes(RecomputeModule::kLayerNorm)) {
-    add_norm_forward(ops, attention_norm(model, shard), model, shard);
+    add_norm_before_forward(ops, attention_norm(model, shard), model, shard);
   }
   if (shard.recomputes(RecomputeModule::kSelfAttention)) {
     add_query_key_value_forward(ops, model, shard);
@@ -101,6 +114,7 @@ void add_experts_again(Ops& ops, const TransformerSpec& model, const Shard& shar
 // Recomputes the GEMMs whose outputs were not kept, and all other operators but the core. The last GEMM's output is
 // no input within the layer, so it is not recomputed.
 Ops every_second_product_again(const TransformerSpec& model, const Shard& shard, LayerKind kind) {
+  SC_CHECK(!model.has_norms_behind(), "a norm behind the block would read the last GEMM's output");
   Ops ops;
   add_norm_forward(ops, attention_norm(model, shard), model, shard);
   add_key_forward(ops, model, shard);
@@ -114,12 +128,17 @@ Ops every_second_product_again(const TransformerSpec& model, const Shard& shard,
   return ops;
 }
 
+// An early stop is behind the last tensor that is kept: the input of the last GEMM, or of the norm behind it.
 Ops whole_again(const TransformerSpec& model, const Shard& shard, LayerKind kind, const Ops& forward) {
   if (!shard.recompute_stops_early || has_experts(kind)) return forward;
   Ops ops;
   add_attention_forward(ops, model, shard, kind);
-  add_norm_forward(ops, ffn_norm(model, shard, kind), model, shard);
-  add_feed_forward_up(ops, dense_feed_forward(model, shard), model, shard);
+  add_norm_before_forward(ops, ffn_norm(model, shard, kind), model, shard);
+  const FeedForward block = dense_feed_forward(model, shard);
+  add_feed_forward_up(ops, block, model, shard);
+  if (!model.has_norms_behind()) return ops;
+  add_feed_forward_down(ops, block, model, shard);
+  add_norm_behind_forward(ops, ffn_output_norm(model, shard), model, shard);
   return ops;
 }
 
@@ -129,7 +148,7 @@ Ops selected_again(const TransformerSpec& model, const Shard& shard, LayerKind k
   Ops ops;
   add_attention_again(ops, model, shard, kind);
   if (shard.recomputes(RecomputeModule::kLayerNorm)) {
-    add_norm_forward(ops, ffn_norm(model, shard, kind), model, shard);
+    add_norm_before_forward(ops, ffn_norm(model, shard, kind), model, shard);
   }
   if (has_experts(kind)) {
     add_experts_again(ops, model, shard);

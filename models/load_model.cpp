@@ -52,15 +52,27 @@ const FamilyDefaults& defaults_of(Family family) {
   return family == Family::kGpt ? kGptDefaults : kLlamaDefaults;
 }
 
+// True or false, or the word for the vectors that are normalised; `true` is over each head.
+QkNorm load_qk_norm(YamlMap& map) {
+  constexpr std::array<std::string_view, 6> kBooleans = {"true", "True", "TRUE", "false", "False", "FALSE"};
+  constexpr std::array<std::string_view, 2> kWords = {"head", "width"};
+  const YamlNode* said = map.get("qk_norm");
+  const bool is_word = said != nullptr && said->kind == YamlNode::Kind::kScalar &&
+                       std::ranges::find(kBooleans, said->text) == kBooleans.end();
+  if (!is_word) return map.boolean("qk_norm", false) ? QkNorm::kHead : QkNorm::kNone;
+  return map.choice("qk_norm", to_strings(kWords), 0) == 0 ? QkNorm::kHead : QkNorm::kWidth;
+}
+
 void load_choices(YamlMap& map, TransformerSpec& model) {
   const FamilyDefaults& defaults = defaults_of(model.family);
   model.activation = map.choose("activation", kActivationNames, defaults.activation);
   model.normalization = map.choose("normalization", kNormalizationNames, defaults.normalization);
+  model.norms = map.choose("norms", kNormsNames, Norms::kBefore);
   model.position = map.choose("position", kPositionNames, defaults.position);
   model.tied_embeddings = map.boolean("tied_embeddings", defaults.tied_embeddings);
   model.biases = map.boolean("biases", defaults.biases);
   model.qkv_bias = map.boolean("qkv_bias", model.biases && !model.latent_attention);
-  model.qk_norm = map.boolean("qk_norm", false);
+  model.qk_norm = load_qk_norm(map);
   model.attention_sinks = map.boolean("attention_sinks", false);
   model.clamped_activation = map.boolean("clamped_activation", false);
   model.dropout = map.boolean("dropout", defaults.dropout);
@@ -111,7 +123,7 @@ void check_latent_choices(YamlMap& map, const TransformerSpec& model) {
   if (model.qkv_bias)
     map.error("qkv_bias", "contradiction", "latent attention projects Q, K and V without biases",
               "leave qkv_bias out");
-  if (model.qk_norm)
+  if (model.qk_norm != QkNorm::kNone)
     map.error("qk_norm", "contradiction", "latent attention has norms of its own, on the compressed vectors",
               "leave qk_norm out");
   if (model.attention_sinks)
@@ -180,7 +192,7 @@ double experts_size(const TransformerSpec& model, double matrices) {
 // norms are left out, and predictions count as layers of both kinds.
 void check_size(YamlMap& map, const TransformerSpec& model) {
   const auto h = static_cast<double>(model.hidden), predictions = static_cast<double>(model.mtp_layers);
-  const double matrices = model.activation == Activation::kSwiglu ? 3 : 2;
+  const double matrices = is_gated(model.activation) ? 3 : 2;
   const double dense = static_cast<double>(model.numbers().without_experts()) + predictions;
   const double sparse = static_cast<double>(model.numbers().with_experts()) + predictions;
   const double ends =

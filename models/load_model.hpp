@@ -13,7 +13,8 @@ namespace stagecraft {
 // groups, top_groups, ffn_hidden, shared, shared_ffn_hidden, shared_gate, router_bias, first_dense_layers |
 // dense_layers, capacity_factor, pad_to_capacity, imbalance}`, `latent_attention: {query_rank, kv_rank, nope_head_size,
 // rope_head_size, value_head_size}`, `sliding_window: {tokens, full_every | full_layers}`, `mtp_layers`, `qkv_bias`,
-// `qk_norm`, `attention_sinks` and `clamped_activation` are optional. Of abstract stages the three times are required. After a mistake the value is harmless, and its diagnostics say not to use it.
+// `norms`, `qk_norm`, `attention_sinks` and `clamped_activation` are optional. Of abstract stages the three times are
+// required. After a mistake the value is harmless, and its diagnostics say not to use it.
 [[nodiscard]] ModelSpec load_model(YamlMap& map);
 
 }  // namespace stagecraft

@@ -61,9 +61,7 @@ class LayerSizes {
   [[nodiscard]] std::int64_t up() const { return columns(widths_.up); }
   [[nodiscard]] std::int64_t ffn() const { return columns(widths_.ffn); }
   [[nodiscard]] bool eager_activation() const { return !fuses_activation(model_, shard_); }
-  [[nodiscard]] bool eager_gate() const {
-    return model_.activation == Activation::kSwiglu && eager_activation();
-  }
+  [[nodiscard]] bool eager_gate() const { return is_gated(model_.activation) && eager_activation(); }
   // Bytes that a norm keeps of an input of `bytes`: the input. Eager RMSNorm keeps an fp32 copy, which is
   // squared and scaled, and the normalised tensor, which the weight multiplies.
   [[nodiscard]] std::int64_t normed(std::int64_t bytes) const {
@@ -76,6 +74,15 @@ class LayerSizes {
   const Shard& shard_;
   const Widths widths_;
 };
+
+// Names of the function of the gate, which is kept where the multiplication is a kernel of its own.
+struct GateNames {
+  std::string_view dense, expert, shared;
+};
+constexpr GateNames gate_of(const TransformerSpec& model) {
+  if (model.activation == Activation::kGeglu) return {"gelu(gate)", "expert gelu(gate)", "shared gelu(gate)"};
+  return {"silu(gate)", "expert silu(gate)", "shared silu(gate)"};
+}
 
 void keep(SavedTensors& tensors, std::string_view name, std::int64_t size) {
   if (size > 0) tensors.push_back({.name = name, .size = Bytes(size)});
@@ -116,8 +123,7 @@ void keep_every_second_of_block(SavedTensors& tensors, const TransformerSpec& mo
                                 std::int64_t width) {
   const LayerSizes sizes(model, shard);
   keep(tensors, "first product", sizes.columns(width));
-  if (model.activation == Activation::kSwiglu && !shard.fused_kernels)
-    keep(tensors, "down product", sizes.gathered());
+  if (is_gated(model.activation) && !shard.fused_kernels) keep(tensors, "down product", sizes.gathered());
   if (shard.tensor > 1) keep(tensors, "reduced feed-forward", sizes.residual());
 }
 
@@ -143,12 +149,28 @@ void keep_core(SavedTensors& tensors, const LayerSizes& sizes, const Shard& shar
     keep(tensors, "attention scores", sizes.saved_scores());
 }
 
-// Keeps the inputs of a norm and of the GEMM that reads its output.
-void keep_norm(SavedTensors& tensors, const LayerSizes& sizes, const Shard& shard, std::string_view norm,
-               std::string_view product) {
-  keep(tensors, norm, norm_input(sizes, shard));
-  if (!shard.recomputes(RecomputeModule::kLayerNorm))
-    keep(tensors, product, sizes.input(sizes.column_input()));
+// Are the inputs of a block's products outputs of a norm that runs again?
+bool repeats_norms(const TransformerSpec& model, const Shard& shard) {
+  return model.has_norms_before() && shard.recomputes(RecomputeModule::kLayerNorm);
+}
+
+// Keeps the input of a block: of the norm before it, and of the GEMM that reads the norm's output or the residual stream
+// itself, `input` bytes of it.
+struct BlockInput {
+  std::string_view norm, product;
+  std::int64_t input = 0;
+};
+void keep_block_input(SavedTensors& tensors, const BlockInput& block, const TransformerSpec& model,
+                      const Shard& shard) {
+  if (model.has_norms_before()) keep(tensors, block.norm, norm_input(LayerSizes(model, shard), shard));
+  if (!repeats_norms(model, shard)) keep(tensors, block.product, block.input);
+}
+
+// Keeps the input of the norm behind a block. No product reads the norm's output, so it is not repeated.
+void keep_block_output(SavedTensors& tensors, std::string_view name, const TransformerSpec& model,
+                       const Shard& shard) {
+  const LayerSizes sizes(model, shard);
+  if (model.has_norms_behind()) keep(tensors, name, sizes.normed(sizes.residual()));
 }
 
 // Keeps the tensors between the QKV GEMM and the projection.
@@ -157,7 +179,8 @@ void keep_within_attention(SavedTensors& tensors, const TransformerSpec& model, 
   if (model.latent_attention) keep_latents(tensors, model, shard);
   if (!model.latent_attention || !shard.recomputes(RecomputeModule::kLatentUp))
     keep(tensors, "Q, K, V", sizes.query() + sizes.key() + sizes.value());
-  if (model.qk_norm) keep(tensors, "Q and K before their norms", sizes.normed(sizes.query() + sizes.key()));
+  if (model.qk_norm != QkNorm::kNone)
+    keep(tensors, "Q and K before their norms", sizes.normed(sizes.query() + sizes.key()));
   keep_core(tensors, sizes, shard);
 }
 
@@ -165,8 +188,11 @@ void keep_attention(SavedTensors& tensors, const TransformerSpec& model, const S
   if (shard.recomputes(RecomputeModule::kEverySecondProduct))
     return keep_every_second_of_attention(tensors, model, shard);
   const LayerSizes sizes(model, shard);
-  keep_norm(tensors, sizes, shard, "norm 1 input", "QKV input");
+  keep_block_input(
+      tensors, {.norm = "norm 1 input", .product = "QKV input", .input = sizes.input(sizes.column_input())},
+      model, shard);
   if (!shard.recomputes(RecomputeModule::kSelfAttention)) keep_within_attention(tensors, model, shard);
+  keep_block_output(tensors, "attention output", model, shard);
   keep(tensors, "attention dropout mask", sizes.mask());
 }
 
@@ -174,13 +200,16 @@ void keep_feed_forward(SavedTensors& tensors, const TransformerSpec& model, cons
   if (shard.recomputes(RecomputeModule::kEverySecondProduct))
     return keep_every_second_of_block(tensors, model, shard, widths(model, shard.tensor).ffn);
   const LayerSizes sizes(model, shard);
-  keep_norm(tensors, sizes, shard, "norm 2 input", "up input");
+  keep_block_input(
+      tensors, {.norm = "norm 2 input", .product = "up input", .input = sizes.input(sizes.column_input())},
+      model, shard);
   if (!shard.recomputes(RecomputeModule::kMlp)) {
     keep(tensors, "up output", sizes.up());
     if (model.clamped_activation) keep(tensors, "clamped gate", sizes.up());
-    if (sizes.eager_gate()) keep(tensors, "silu(gate)", sizes.ffn());
+    if (sizes.eager_gate()) keep(tensors, gate_of(model).dense, sizes.ffn());
     keep(tensors, "down input", sizes.input(sizes.ffn()));
   }
+  keep_block_output(tensors, "feed-forward output", model, shard);
   keep(tensors, "feed-forward dropout mask", sizes.mask());
 }
 
@@ -204,7 +233,7 @@ void keep_routed_experts(SavedTensors& tensors, const TransformerSpec& model, co
   if (model.clamped_activation && !runs_as_one_block(shard))
     keep(tensors, "expert clamped gate", sizes.element() * pairs * widths.up);
   const std::int64_t activation = sizes.element() * pairs * widths.ffn;
-  if (sizes.eager_gate()) keep(tensors, "expert silu(gate)", activation);
+  if (sizes.eager_gate()) keep(tensors, gate_of(model).expert, activation);
   if (sizes.eager_activation()) keep(tensors, "expert activation before its weight", activation);
   keep(tensors, "expert down input", sizes.input(activation));
 }
@@ -213,8 +242,8 @@ void keep_experts(SavedTensors& tensors, const TransformerSpec& model, const Sha
   if (shard.recomputes(RecomputeModule::kEverySecondProduct))
     return keep_every_second_of_experts(tensors, model, shard);
   const LayerSizes sizes(model, shard);
-  keep(tensors, "norm 2 input", norm_input(sizes, shard));
-  if (!shard.recomputes(RecomputeModule::kLayerNorm)) keep(tensors, "router input", sizes.residual());
+  keep_block_input(tensors, {.norm = "norm 2 input", .product = "router input", .input = sizes.residual()},
+                   model, shard);
   if (!shard.recomputes(RecomputeModule::kMoe)) {
     keep_routed_experts(tensors, model, shard);
     if (!shard.recomputes(RecomputeModule::kSharedExperts)) {
@@ -223,10 +252,11 @@ void keep_experts(SavedTensors& tensors, const TransformerSpec& model, const Sha
           shard.keeps_gathered() ? sizes.input(sizes.gathered()) : sizes.copy(sizes.residual());
       if (widths.shared > 0) keep(tensors, "shared up input", input);
       keep(tensors, "shared up output", sizes.columns(widths.shared_up));
-      if (sizes.eager_gate()) keep(tensors, "shared silu(gate)", sizes.columns(widths.shared));
+      if (sizes.eager_gate()) keep(tensors, gate_of(model).shared, sizes.columns(widths.shared));
       keep(tensors, "shared down input", sizes.input(sizes.columns(widths.shared)));
     }
   }
+  keep_block_output(tensors, "feed-forward output", model, shard);
   keep(tensors, "feed-forward dropout mask", sizes.mask());
 }
 
@@ -306,10 +336,17 @@ Bytes total(const SavedTensors& tensors) {
 
 SavedTensors layer_tensors(const TransformerSpec& model, const Shard& shard, LayerKind kind) {
   SC_CHECK(!has_experts(kind) || model.experts, "a layer with experts is of a model with experts");
+  SC_CHECK(!model.has_norms_behind() || !shard.recomputes(RecomputeModule::kEverySecondProduct),
+           "a norm behind the block would read the last GEMM's output");
   SavedTensors tensors;
   keep_attention(tensors, model, shard);
   keep_block(tensors, model, shard, kind);
   return tensors;
+}
+
+std::string_view input_among_tensors(const TransformerSpec& model, const Shard& shard) {
+  if (model.has_norms_before()) return "norm 1 input";
+  return shard.keeps_fp8() || shard.keeps_gathered() ? "" : "QKV input";
 }
 
 SavedTensors mtp_tensors(const TransformerSpec& model, const Shard& shard) {

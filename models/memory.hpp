@@ -58,9 +58,14 @@ using SavedTensors = std::vector<SavedTensor>;
 //                  tensor ranks reduced
 //   fp8 of Transformer Engine: a product's input takes one byte, and where something else keeps it in 16 bit
 //                  (core output, router input) is one more tensor (NVIDIA/TransformerEngine #1764)
+//   norms behind the blocks: e T' h of each block's output; without norms before them the residual stream itself is the
+//                  products' input
 //   MLA:           e T' of both compressed forms and of their norms; Q and K with nope + rope columns a head
 [[nodiscard]] SavedTensors layer_tensors(const TransformerSpec& model, const Shard& shard,
                                          LayerKind kind = LayerKind::kDense);
+// The name of that one of them which is the layer's input itself; empty where a layer without a norm before attention
+// keeps a copy alone, in fp8 or gathered.
+[[nodiscard]] std::string_view input_among_tensors(const TransformerSpec& model, const Shard& shard);
 // Further tensors of a layer of multi-token prediction, besides its layer and its head: the ids of the
 // shifted tokens, both norm inputs and the projection's input (arXiv 2412.19437, section 2.2). Under full
 // recompute the embedding beside the checkpoint (Megatron-LM, multi_token_prediction.py, checkpoints both).

@@ -20,10 +20,22 @@ namespace stagecraft {
 
 enum class Family : std::uint8_t { kGpt, kLlama };
 inline constexpr std::array<std::string_view, 2> kFamilyNames = {"gpt", "llama"};
-enum class Activation : std::uint8_t { kGelu, kSwiglu };
-inline constexpr std::array<std::string_view, 2> kActivationNames = {"gelu", "swiglu"};
+enum class Activation : std::uint8_t { kGelu, kSwiglu, kGeglu };
+inline constexpr std::array<std::string_view, 3> kActivationNames = {"gelu", "swiglu", "geglu"};
+// Is the block of three matrices, one of them a gate? Which function the gate has decides neither time nor memory.
+//   source  Shazeer (arXiv 2002.05202), section 2.
+[[nodiscard]] constexpr bool is_gated(Activation activation) {
+  return activation != Activation::kGelu;
+}
 enum class Normalization : std::uint8_t { kLayerNorm, kRmsNorm };
 inline constexpr std::array<std::string_view, 2> kNormalizationNames = {"layernorm", "rmsnorm"};
+// Where the norms of a layer are: before attention and the feed-forward block, behind them on what they add to the
+// residual stream, or both.
+//   source  Llama; Team OLMo (arXiv 2501.00656), section 3.2; Gemma Team (arXiv 2408.00118), section 2.
+enum class Norms : std::uint8_t { kBefore, kAfter, kBoth };
+inline constexpr std::array<std::string_view, 3> kNormsNames = {"before", "after", "both"};
+// The vectors of Q and K that are normalised: none, each head, or all heads of a token together (OLMo 2).
+enum class QkNorm : std::uint8_t { kNone, kHead, kWidth };
 enum class Position : std::uint8_t { kLearned, kRope };
 inline constexpr std::array<std::string_view, 2> kPositionNames = {"learned", "rope"};
 
@@ -121,13 +133,15 @@ struct TransformerSpec {
   std::int64_t max_sequence_length = 0;  // 0: not given; no learned position is counted then
   Activation activation = Activation::kGelu;
   Normalization normalization = Normalization::kLayerNorm;
+  Norms norms = Norms::kBefore;
   Position position = Position::kLearned;
   bool tied_embeddings = true;
   bool biases = true;  // biases of linear layers; GPT has them, Llama has not
   // Bias of the QKV projection only: Qwen2 has it without the others; as `biases` unless given.
   bool qkv_bias = true;
-  // A norm over each head of Q and of K: 2q parameters a layer (Qwen3), 4q where it is LayerNorm.
-  bool qk_norm = false;
+  // Norms of Q and of K. Over each head 2q parameters a layer (Qwen3), over all (a + k)q (OLMo 2); twice as many where
+  // they are LayerNorm.
+  QkNorm qk_norm = QkNorm::kNone;
   bool dropout = true;  // masks are stored and dropout kernels run; GPT trains with it, Llama without
 
   // `head_size` is then nope + rope, kv_heads is heads.
@@ -141,6 +155,8 @@ struct TransformerSpec {
   // three norms, and a further head and loss (DeepSeek-V3, arXiv 2412.19437, section 2.2).
   std::int64_t mtp_layers = 0;
 
+  [[nodiscard]] bool has_norms_before() const { return norms != Norms::kAfter; }
+  [[nodiscard]] bool has_norms_behind() const { return norms != Norms::kBefore; }
   [[nodiscard]] LayerKind kind_of(std::int64_t layer) const;  // of layers 0 .. layers-1
   // Of layers first .. end-1, and of all of them, without those of multi-token prediction.
   [[nodiscard]] LayerNumbers layers_between(std::int64_t first, std::int64_t end) const;

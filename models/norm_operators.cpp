@@ -12,6 +12,11 @@ const Elementwise& norm_traffic(const TransformerSpec& model, const Shard& shard
   return (layer_norm ? kLayerNormTraffic : kRmsNormTraffic).of(fuses_norm(model, shard));
 }
 
+// The sum of both gradients of the residual stream in a kernel of its own.
+void add_residual_gradient(Ops& ops, std::int64_t elements, const Shard& shard) {
+  add_memory(ops, "residual gradient", elements, kResidualGradientTraffic.eager.backward, shard);
+}
+
 }  // namespace
 
 bool fuses_norm(const TransformerSpec& model, const Shard& shard) {
@@ -25,6 +30,14 @@ Fp8Source from_norm(const TransformerSpec& model, const Shard& shard) {
 
 GatherOf gather_of_norm(const TransformerSpec& model, const Shard& shard) {
   return fuses_norm(model, shard) ? GatherOf::kNormedInput : GatherOf::kInput;
+}
+
+Fp8Source from_block_input(const TransformerSpec& model, const Shard& shard) {
+  return model.has_norms_before() ? from_norm(model, shard) : Fp8Source::kSixteenBit;
+}
+
+GatherOf gather_of_block_input(const TransformerSpec& model, const Shard& shard) {
+  return model.has_norms_before() ? gather_of_norm(model, shard) : GatherOf::kInput;
 }
 
 Norm residual_norm(std::string_view name, const TransformerSpec& model, const Shard& shard) {
@@ -49,8 +62,24 @@ void add_norm_backward(Ops& ops, const Norm& norm, const TransformerSpec& model,
   Op op = memory_op(norm.name, elements, pass, shard);
   op.bytes += Bytes(4 * norm.width);  // weight-gradient partials
   ops.push_back(op);
-  if (residual == Residual::kSummed && !fused)
-    add_memory(ops, "residual gradient", elements, kResidualGradientTraffic.eager.backward, shard);
+  if (residual == Residual::kSummed && !fused) add_residual_gradient(ops, elements, shard);
+}
+
+void add_norm_before_forward(Ops& ops, const Norm& norm, const TransformerSpec& model, const Shard& shard) {
+  if (model.has_norms_before()) add_norm_forward(ops, norm, model, shard);
+}
+
+void add_norm_before_backward(Ops& ops, const Norm& norm, const TransformerSpec& model, const Shard& shard) {
+  if (model.has_norms_before()) return add_norm_backward(ops, norm, model, shard, Residual::kSummed);
+  add_residual_gradient(ops, norm.rows * norm.width, shard);
+}
+
+void add_norm_behind_forward(Ops& ops, const Norm& norm, const TransformerSpec& model, const Shard& shard) {
+  if (model.has_norms_behind()) add_norm_forward(ops, norm, model, shard);
+}
+
+void add_norm_behind_backward(Ops& ops, const Norm& norm, const TransformerSpec& model, const Shard& shard) {
+  if (model.has_norms_behind()) add_norm_backward(ops, norm, model, shard, Residual::kNone);
 }
 
 void add_residual_forward(Ops& ops, const TransformerSpec& model, const Shard& shard) {

@@ -20,6 +20,9 @@ struct Norm {
 // How the products of the module get what a norm wrote: only a fused one knows of fp8.
 [[nodiscard]] Fp8Source from_norm(const TransformerSpec& model, const Shard& shard);
 [[nodiscard]] GatherOf gather_of_norm(const TransformerSpec& model, const Shard& shard);
+// The same of a product whose input is that of its block: a norm's output, or the residual stream itself.
+[[nodiscard]] Fp8Source from_block_input(const TransformerSpec& model, const Shard& shard);
+[[nodiscard]] GatherOf gather_of_block_input(const TransformerSpec& model, const Shard& shard);
 
 // A norm over the T' tokens of the rank, h wide.
 [[nodiscard]] Norm residual_norm(std::string_view name, const TransformerSpec& model, const Shard& shard);
@@ -32,6 +35,14 @@ enum class Residual : std::uint8_t {
 void add_norm_forward(Ops& ops, const Norm& norm, const TransformerSpec& model, const Shard& shard);
 void add_norm_backward(Ops& ops, const Norm& norm, const TransformerSpec& model, const Shard& shard,
                        Residual residual);
+
+// Around attention or a feed-forward block, where the model has norms there. The one before it: backward the gradients of
+// block and residual stream are summed, by the norm or without it. The one behind it: between the block's output and the
+// residual stream, a kernel of its own in each pass.
+void add_norm_before_forward(Ops& ops, const Norm& norm, const TransformerSpec& model, const Shard& shard);
+void add_norm_before_backward(Ops& ops, const Norm& norm, const TransformerSpec& model, const Shard& shard);
+void add_norm_behind_forward(Ops& ops, const Norm& norm, const TransformerSpec& model, const Shard& shard);
+void add_norm_behind_backward(Ops& ops, const Norm& norm, const TransformerSpec& model, const Shard& shard);
 
 // Bias, dropout and the residual, after a row-parallel linear layer.
 void add_residual_forward(Ops& ops, const TransformerSpec& model, const Shard& shard);

@@ -14,10 +14,24 @@ std::int64_t norm_parameters(const TransformerSpec& model, std::int64_t width) {
   return model.normalization == Normalization::kLayerNorm ? 2 * width : width;
 }
 
-// Norms of the residual stream, of Q and K, and of compressed vectors: on every rank.
-std::int64_t norms_of_layer(const TransformerSpec& model) {
-  std::int64_t norms = 2 * norm_parameters(model, model.hidden);
-  if (model.qk_norm) norms += 2 * norm_parameters(model, model.head_size);
+// Norms over each head are on every rank, those over all heads are split with them.
+std::int64_t qk_norm_parameters(const TransformerSpec& model, std::int64_t tensor) {
+  switch (model.qk_norm) {
+    case QkNorm::kNone:
+      return 0;
+    case QkNorm::kHead:
+      return 2 * norm_parameters(model, model.head_size);
+    case QkNorm::kWidth:
+      break;
+  }
+  const Widths w = widths(model, tensor);
+  return norm_parameters(model, w.query + w.key_value);
+}
+
+// Norms of the residual stream and of compressed vectors are on every rank.
+std::int64_t norms_of_layer(const TransformerSpec& model, std::int64_t tensor) {
+  const std::int64_t of_residual = model.norms == Norms::kBoth ? 4 : 2;
+  std::int64_t norms = of_residual * norm_parameters(model, model.hidden) + qk_norm_parameters(model, tensor);
   if (const auto& latent = model.latent_attention)
     norms += norm_parameters(model, latent->query_rank) + norm_parameters(model, latent->kv_rank);
   return norms;
@@ -27,7 +41,7 @@ std::int64_t norms_of_layer(const TransformerSpec& model) {
 // rank. `width` is the rank's part of the block.
 std::int64_t block_biases(const TransformerSpec& model, std::int64_t width) {
   if (!model.biases || width == 0) return 0;
-  return (model.activation == Activation::kSwiglu ? 2 * width : width) + model.hidden;
+  return (is_gated(model.activation) ? 2 * width : width) + model.hidden;
 }
 
 // Biases, and the sinks of the rank's heads.
@@ -68,7 +82,7 @@ std::int64_t whole_model(const TransformerSpec& model, OfLayer of_layer) {
 ParameterShare layer_parameters(const TransformerSpec& model, LayerKind kind, const WeightSplit& split) {
   const LayerMatrices matrices = layer_matrices(model, kind, split);
   ParameterShare share{.dense = matrices.attention() + attention_vectors(model, split.tensor) +
-                                norms_of_layer(model)};
+                                norms_of_layer(model, split.tensor)};
   if (!has_experts(kind)) {
     share.dense += matrices.ffn() + block_biases(model, model.ffn_hidden / split.tensor);
     return share;

@@ -11,7 +11,7 @@ namespace {
 
 // Outputs of the first GEMM of a feed-forward block of this width.
 std::int64_t gated(const TransformerSpec& model, std::int64_t ffn) {
-  return model.activation == Activation::kSwiglu ? 2 * ffn : ffn;
+  return is_gated(model.activation) ? 2 * ffn : ffn;
 }
 
 }  // namespace

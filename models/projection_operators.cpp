@@ -37,17 +37,24 @@ Linear qkv(const TransformerSpec& model, const Shard& shard) {
           .out = widths(model, shard.tensor).qkv(),
           .in = model.hidden,
           .bias = model.qkv_bias,
-          .input = gathered_or(from_norm(model, shard), shard)};
+          .input = gathered_or(from_block_input(model, shard), shard)};
+}
+
+// Over each of `heads`, or over all of them together.
+Norm norm_of_heads(std::string_view name, std::int64_t heads, const TransformerSpec& model,
+                   const Shard& shard) {
+  const bool whole = model.qk_norm == QkNorm::kWidth;
+  return {.name = name,
+          .rows = shard.tokens() * (whole ? 1 : heads),
+          .width = model.head_size * (whole ? heads : 1)};
 }
 
 Norm query_norm(const TransformerSpec& model, const Shard& shard) {
-  const Widths w = widths(model, shard.tensor);
-  return {.name = "query norm", .rows = shard.tokens() * w.heads, .width = model.head_size};
+  return norm_of_heads("query norm", widths(model, shard.tensor).heads, model, shard);
 }
 
 Norm key_norm(const TransformerSpec& model, const Shard& shard) {
-  const Widths w = widths(model, shard.tensor);
-  return {.name = "key norm", .rows = shard.tokens() * w.kv_heads, .width = model.head_size};
+  return norm_of_heads("key norm", widths(model, shard.tensor).kv_heads, model, shard);
 }
 
 void add_rope(Ops& ops, MemoryPass pass, const TransformerSpec& model, const Shard& shard) {
@@ -61,7 +68,7 @@ void add_gathered_forward(Ops& ops, const Linear& products, const TransformerSpe
                           const Shard& shard) {
   add_gather(ops,
              {.name = "qkv gather",
-              .what = gather_of_norm(model, shard),
+              .what = gather_of_block_input(model, shard),
               .width = model.hidden,
               .beside = beside_next_gemm(shard)},
              shard);
@@ -69,7 +76,7 @@ void add_gathered_forward(Ops& ops, const Linear& products, const TransformerSpe
 }
 
 void add_head_norms_and_rope(Ops& ops, const TransformerSpec& model, const Shard& shard) {
-  if (model.qk_norm) {
+  if (model.qk_norm != QkNorm::kNone) {
     add_norm_forward(ops, query_norm(model, shard), model, shard);
     add_norm_forward(ops, key_norm(model, shard), model, shard);
   }
@@ -84,7 +91,7 @@ void add_grouped_forward(Ops& ops, const TransformerSpec& model, const Shard& sh
 
 void add_grouped_input_gradient(Ops& ops, const TransformerSpec& model, const Shard& shard) {
   add_rope(ops, rope_traffic(shard).backward, model, shard);
-  if (model.qk_norm) {
+  if (model.qk_norm != QkNorm::kNone) {
     add_norm_backward(ops, key_norm(model, shard), model, shard, Residual::kNone);
     add_norm_backward(ops, query_norm(model, shard), model, shard, Residual::kNone);
   }

@@ -27,6 +27,10 @@ PricingRequest pricing_request(const Scenario& scenario, const ParallelPlan& pla
                          .shared_links = shared_links && scenario.network.shared()};
   request.shard = shard_of(request, scenario.profile ? scenario.profile->memory.fp8_weight_copies() : 2,
                            overlaps_expert_exchanges(scenario));
+  // Without norms before the blocks this module has nothing to repeat, nor does it change what is kept.
+  const auto* model = std::get_if<TransformerSpec>(&scenario.model);
+  if (model != nullptr && !model->has_norms_before())
+    request.shard.modules = request.shard.modules - RecomputeModules{RecomputeModule::kLayerNorm};
   return request;
 }
 

@@ -80,7 +80,7 @@ class StageSum {
                        .held_for_weight_gradients = held()};
     if (content_.recompute_pass) {
       stage.made_again = kept(of_layers());
-      take_away(stage.made_again, "norm 1 input", total(stage.kept));
+      take_away(stage.made_again, input_among_tensors(model_, plain_), total(stage.kept));
     }
     for (const LayerCount& count : counts_) {
       larger(stage.forward_transient, layer_forward(count));
@@ -141,7 +141,7 @@ class StageSum {
     return {{.name = "checkpoints", .size = boundary_activation(model_, shard_)}};
   }
 
-  // The kept input doubles as the tensor that the first norm would save again.
+  // The kept input doubles as the tensor that the first operator would save again.
   static void take_away(SavedTensors& tensors, std::string_view name, Bytes size) {
     for (SavedTensor& tensor : tensors)
       if (tensor.name == name) tensor.size = std::max(tensor.size - size, Bytes(0));
@@ -207,9 +207,10 @@ class StageSum {
   SavedTensors recomputed_backward(const LayerCount& count, Half half) const {
     const Bytes row = on_gpu(boundary_activation(model_, shard_));
     const Bytes held = held_by_layer(count, half);
-    // The first norm of the group saves the checkpoint itself, which is already counted.
+    // The first operator of the group may save the checkpoint itself, which is already counted.
     const std::int64_t group = std::min(habits_.checkpoint_group, count.recomputed);
-    Bytes expanded = count.whole * group - row;
+    const Bytes counted = input_among_tensors(model_, plain_).empty() ? Bytes(0) : row;
+    Bytes expanded = count.whole * group - counted;
     if (count.prediction)
       expanded += total(mtp_tensors(model_, plain_)) - on_gpu(total(prediction_tensors()));
     const Bytes again = std::max(count.running.recomputed, expanded);

@@ -211,6 +211,7 @@ void check_context(const TransformerSpec& model, const PlanRequest& request, con
 std::vector<std::string_view> without_second_products(const TransformerSpec& model, Attention attention) {
   std::vector<std::string_view> with;
   if (model.latent_attention) with.emplace_back("latent attention");
+  if (model.has_norms_behind()) with.emplace_back("norms behind the blocks, which read their last products");
   if (attention != Attention::kFlash) with.emplace_back("unfused attention, whose core is two products more");
   return with;
 }

@@ -127,7 +127,7 @@ const std::string& fully_sharded_software(const DefaultSoftware& usual, const Sc
   if (scenario.training.precision == Precision::kFp16 && !usual.sharded_fp16.empty())
     return usual.sharded_fp16;
   const auto* model = std::get_if<TransformerSpec>(&scenario.model);
-  const bool gated = model != nullptr && model->activation == Activation::kSwiglu;
+  const bool gated = model != nullptr && is_gated(model->activation);
   return gated && !usual.sharded_gated.empty() ? usual.sharded_gated : usual.sharded;
 }
 
@@ -187,9 +187,11 @@ void choose_graphs(YamlMap& options, Scenario& scenario) {
        .hint = "say what the host launches as one"});
 }
 
-// The modules that leave about as much of latent attention's layers as every second product.
+// The modules that leave about as much of a layer as every second product.
 RecomputeModules near_every_second_product(const TransformerSpec& model) {
-  RecomputeModules near{RecomputeModule::kLayerNorm, RecomputeModule::kLatentUp};
+  RecomputeModules near;
+  if (model.has_norms_before()) near = near | RecomputeModules{RecomputeModule::kLayerNorm};
+  if (model.latent_attention) near = near | RecomputeModules{RecomputeModule::kLatentUp};
   if (model.numbers().without_experts() > 0) near = near | RecomputeModules{RecomputeModule::kMlp};
   if (model.experts) near = near | RecomputeModules{RecomputeModule::kMoe};
   return near;

@@ -94,7 +94,7 @@ std::string_view why_idle(RecomputeModule module, const TransformerSpec& model, 
       if (attention) return "self_attn repeats it already";
       return repeats_no_core(scenario) ? "flash attention keeps no scores" : "";
     case RecomputeModule::kLayerNorm:
-      return "";
+      return model.has_norms_before() ? "" : "no product reads the output of a norm";
     case RecomputeModule::kMlp:
       return model.numbers().without_experts() > 0 ? "" : "every layer of the model has experts";
     case RecomputeModule::kMoe:
@@ -351,7 +351,7 @@ void listen_to_buckets(Listener& listener, const Scenario& scenario) {
 // Has the model any of the operations that do not run fused?
 bool has_any(const TransformerSpec& model, const LateFusions& unfused) {
   return (unfused.has(LateFusion::kRmsNorm) && model.normalization == Normalization::kRmsNorm) ||
-         (unfused.has(LateFusion::kSwiglu) && model.activation == Activation::kSwiglu) ||
+         (unfused.has(LateFusion::kSwiglu) && is_gated(model.activation)) ||
          (unfused.has(LateFusion::kGelu) && model.activation == Activation::kGelu) ||
          (unfused.has(LateFusion::kRope) && (model.latent_attention || model.position == Position::kRope));
 }

@@ -65,11 +65,15 @@ void print(Emitter& out, const TransformerSpec& model) {
   out.number("max_sequence_length", model.max_sequence_length);
   out.field("activation", word(model.activation, kActivationNames));
   out.field("normalization", word(model.normalization, kNormalizationNames));
+  out.field("norms", word(model.norms, kNormsNames));
   out.field("position", word(model.position, kPositionNames));
   out.flag("tied_embeddings", model.tied_embeddings);
   out.flag("biases", model.biases);
   out.flag("qkv_bias", model.qkv_bias);
-  out.flag("qk_norm", model.qk_norm);
+  if (model.qk_norm == QkNorm::kWidth)
+    out.field("qk_norm", "width");
+  else
+    out.flag("qk_norm", model.qk_norm == QkNorm::kHead);
   out.flag("attention_sinks", model.attention_sinks);
   out.flag("clamped_activation", model.clamped_activation);
   out.flag("dropout", model.dropout);

@@ -121,7 +121,7 @@ TEST(HfConfig, TakesBiasesAndHeadSizesFromTheType) {
   EXPECT_TRUE(qwen2.qkv_bias);
   EXPECT_FALSE(qwen2.biases);
   const TransformerSpec qwen3 = model_of(sample("qwen3-0.6b"));
-  EXPECT_TRUE(qwen3.qk_norm);
+  EXPECT_EQ(qwen3.qk_norm, QkNorm::kHead);
   EXPECT_FALSE(qwen3.qkv_bias);
   EXPECT_TRUE(qwen3.tied_embeddings);
   EXPECT_EQ(qwen3.head_size, 128);  // and not 1024 / 16
@@ -304,9 +304,9 @@ TEST(HfConfig, RefusesKeysOfAnUnknownTypeThatChangeItsLayers) {
 }
 
 TEST(HfConfig, HonoursNormsAndBiasesOfAnUnknownType) {
-  EXPECT_TRUE(model_of(unknown_with("\"use_qk_norm\": true")).qk_norm);
-  EXPECT_TRUE(model_of(unknown_with("\"qk_norm\": true")).qk_norm);
-  EXPECT_FALSE(model_of(unknown_with("\"qk_norm\": false")).qk_norm);
+  EXPECT_EQ(model_of(unknown_with("\"use_qk_norm\": true")).qk_norm, QkNorm::kHead);
+  EXPECT_EQ(model_of(unknown_with("\"qk_norm\": true")).qk_norm, QkNorm::kHead);
+  EXPECT_EQ(model_of(unknown_with("\"qk_norm\": false")).qk_norm, QkNorm::kNone);
   const TransformerSpec qkv = model_of(unknown_with("\"qkv_bias\": true"));
   EXPECT_TRUE(qkv.qkv_bias);
   EXPECT_FALSE(qkv.biases);
@@ -585,6 +585,97 @@ TEST(HfConfig, NamesWhatMakesAnUnknownTypeUnlikeLlama) {
                              testing::HasSubstr("sliding_window: attention within 4096 tokens")));
 }
 
+// Keys of a decoder of 12 layers, and `more` of its own.
+std::string decoder(const std::string& more) {
+  return R"({"num_hidden_layers": 12, "hidden_size": 1024, "num_attention_heads": 16, "intermediate_size": 2048, )"
+         R"("vocab_size": 1000, )" +
+         more + "}";
+}
+
+// The ends are one matrix; four norms a layer; heads of 256, 4 of them of keys and values.
+TEST(HfConfig, ReadsGemma2) {
+  const Read result = read(decoder(R"("model_type": "gemma2", "hidden_activation": "gelu_pytorch_tanh",
+      "hidden_act": "gelu_pytorch_tanh", "query_pre_attn_scalar": 256, "attn_logit_softcapping": 50.0,
+      "final_logit_softcapping": 30.0, "sliding_window": 512)"));
+  EXPECT_EQ(result.messages,
+            "config.json:2:98: warning: attn_logit_softcapping: the soft cap of the scores is not counted: "
+            "attention "
+            "that has one runs kernels of its own\n"
+            "config.json:3:34: warning: final_logit_softcapping: the time of the tanh over the logits is not "
+            "counted\n");
+  ASSERT_TRUE(result.config.has_value());
+  const TransformerSpec& model = result.config->model;
+  EXPECT_EQ(model.activation, Activation::kGeglu);
+  EXPECT_EQ(model.norms, Norms::kBoth);
+  EXPECT_EQ(model.qk_norm, QkNorm::kNone);
+  EXPECT_EQ(model.sliding_window, (SlidingWindowSpec{.tokens = 512, .full_layers = {1, 3, 5, 7, 9, 11}}));
+  EXPECT_EQ(parameter_count(model),
+            12 * (2 * 1024 * 256 * (16 + 4) + 3 * 1024 * 2048 + 4 * 1024) + 1000 * 1024 + 1024);
+}
+
+// The language model of a file of 2025 says little of itself.
+TEST(HfConfig, ReadsGemma3WithWhatItLeavesOut) {
+  const TransformerSpec model = model_of(
+      R"({"model_type": "gemma3", "vision_config": {"hidden_size": 1152}, "text_config": {"model_type": "gemma3_text",
+          "hidden_size": 3840, "intermediate_size": 15360, "num_attention_heads": 16, "num_hidden_layers": 48,
+          "num_key_value_heads": 8, "rope_scaling": {"factor": 8.0, "rope_type": "linear"}, "sliding_window": 1024}})");
+  EXPECT_EQ(parameter_count(model), 11'766'034'176);
+  EXPECT_EQ(model.qk_norm, QkNorm::kHead);
+  EXPECT_EQ(model.sliding_window,
+            (SlidingWindowSpec{.tokens = 1024, .full_layers = {5, 11, 17, 23, 29, 35, 41, 47}}));
+}
+
+TEST(HfConfig, ReadsOlmo2And3) {
+  const TransformerSpec two = model_of(decoder(R"("model_type": "olmo2", "hidden_act": "silu")"));
+  EXPECT_EQ(two.norms, Norms::kAfter);
+  EXPECT_EQ(two.qk_norm, QkNorm::kWidth);
+  EXPECT_EQ(two.activation, Activation::kSwiglu);
+  EXPECT_FALSE(two.tied_embeddings);
+  EXPECT_FALSE(two.sliding_window.has_value());
+  TransformerSpec three = model_of(decoder(R"("model_type": "olmo3", "hidden_act": "silu")"));
+  EXPECT_EQ(three.sliding_window, (SlidingWindowSpec{.tokens = 4096, .full_layers = {3, 7, 11}}));
+  three.sliding_window.reset();
+  three.name = two.name;
+  EXPECT_EQ(three, two);
+}
+
+TEST(HfConfig, ReadsOlmoe) {
+  const Read result = read(decoder(R"("model_type": "olmoe", "hidden_act": "silu", "num_experts": 8,
+      "num_experts_per_tok": 2, "clip_qkv": 8.0, "norm_topk_prob": false)"));
+  EXPECT_EQ(result.messages,
+            "config.json:2:45: warning: clip_qkv: the time of clipping Q, K and V is not counted\n");
+  ASSERT_TRUE(result.config.has_value());
+  EXPECT_EQ(result.config->model.experts, (ExpertsSpec{.count = 8, .top_k = 2, .ffn_hidden = 2048}));
+  EXPECT_EQ(result.config->model.norms, Norms::kBefore);
+  EXPECT_EQ(result.config->model.qk_norm, QkNorm::kWidth);
+}
+
+TEST(HfConfig, ReadsWhichLayersHaveNoWindow) {
+  const auto window = [](const std::string& keys) {
+    return model_of(decoder(R"("model_type": "gemma3_text", "sliding_window": 64, )" + keys)).sliding_window;
+  };
+  const auto full = [&](const std::string& keys) { return window(keys)->full_layers; };
+  using Layers = std::vector<std::int64_t>;
+  const std::string cut = R"("sliding_attention")", all = R"("full_attention")";
+  const auto types = [&](int layer) {  // one full layer
+    std::string list;
+    for (int i = 0; i < 12; ++i) list += (i > 0 ? ", " : "") + (i == layer ? all : cut);
+    return R"("layer_types": [)" + list + "]";
+  };
+  EXPECT_EQ(full(R"("head_dim": 64)"), (Layers{5, 11}));
+  EXPECT_EQ(full(R"("sliding_window_pattern": 4)"), (Layers{3, 7, 11}));
+  EXPECT_EQ(full(R"("_sliding_window_pattern": 4)"), (Layers{3, 7, 11}));
+  EXPECT_EQ(full(types(2)), (Layers{2}));
+  EXPECT_EQ(full(types(99)), Layers{});
+  EXPECT_FALSE(window(R"("sliding_window_pattern": 1)").has_value());
+  EXPECT_FALSE(
+      model_of(decoder(R"("model_type": "olmo3", "sliding_window": null)")).sliding_window.has_value());
+  EXPECT_THAT(read(decoder(R"("model_type": "olmo3", "layer_types": ["full_attention"])")).messages,
+              testing::HasSubstr("layer_types: names 1 layers, and the model has 12"));
+  EXPECT_THAT(read(decoder(R"("model_type": "gemma2", "use_bidirectional_attention": true)")).messages,
+              testing::HasSubstr("use_bidirectional_attention: attention to later tokens: not modelled"));
+}
+
 TEST(HfConfig, WarnsOfKeysThatItDoesNotKnow) {
   const Read result = read(changed(sample("llama-3-8b"), "\"initializer_range\"", "\"initialiser_range\""));
   EXPECT_THAT(result.messages,
@@ -743,7 +834,7 @@ INSTANTIATE_TEST_SUITE_P(
                     "layer-types-of-too-few-layers", "neox-without-biases", "no-type", "not-an-object",
                     "number-of-the-wrong-size", "python", "several", "state-space", "syntax",
                     "two-names-for-layers", "unknown-moe", "unknown-type", "window-by-a-pattern",
-                    "window-misspelt", "window-not-switched-on", "window-of-chunks", "window-of-gemma2",
+                    "window-misspelt", "window-not-switched-on", "window-of-chunks", "window-of-unknown-type",
                     "window-of-latent-attention", "window-of-llama", "window-of-other-values",
                     "window-switched-off", "window-without-tokens"),
     test_name);

@@ -87,8 +87,7 @@ TEST(MegatronOptions, ThatChangeTheModelByTheirNamesAreRefused) {
        {"--multi-head-latent-attention", "--first-k-dense-replace 3", "--moe-intermediate-size 32",
         "--qk-nope-head-dim 16", "--use_rms_norm", "--glu-activation swiglu", "--no_tie_embed_logits",
         "--extra-vocab-size 3", "--n-shared-experts 1", "--noop-layers 2", "--ds-sequence-parallel-size 2",
-        "--context-parallel-algo ulysses_cp_algo", "--squared-relu", "--quick-geglu", "--swa-windows 128",
-        "--share-kvstates"})
+        "--context-parallel-algo ulysses_cp_algo", "--squared-relu", "--swa-windows 128", "--share-kvstates"})
     EXPECT_FALSE(import_text(job(std::string("--num-experts 8 ") + option)).fragment.has_value()) << option;
 }
 

@@ -62,6 +62,19 @@ TEST(MegatronWindow, IsReadFromALog) {
   EXPECT_EQ(none.at("model.attention_sinks"), "absent");
 }
 
+// gpt-oss: the limit of its gate is 7.
+TEST(MegatronActivation, IsAGateOfGeluAndClamped) {
+  const Import import =
+      import_text(job("--quick-geglu --glu-linear-offset 1.0 --activation-func-clamp-value 7.0"));
+  EXPECT_EQ(import.at("model.activation"), "geglu");
+  EXPECT_EQ(import.at("model.clamped_activation"), "true");
+  const Import unfused = import_text(job("--quick-geglu --no-bias-gelu-fusion"));
+  EXPECT_EQ(unfused.at("model.clamped_activation"), "absent");
+  EXPECT_EQ(unfused.at("options.unfused"), "swiglu");
+  const Import none = import_text(dump("  activation_func_clamp_value ..................... None\n"));
+  EXPECT_EQ(none.at("model.clamped_activation"), "absent");
+}
+
 // Layers 2, 4, 6 and 8, counted from 1, attend to all tokens.
 TEST(MegatronWindow, LeavesLayersOutByANumber) {
   const std::string window = "--window-size 7,0 --window-attn-skip-freq ";

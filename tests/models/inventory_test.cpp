@@ -86,7 +86,8 @@ TransformerSpec gated_experts() {
 TEST(OpInventory, NamesEveryOperator) {
   std::set<std::string> emitted;
   for (const Shard& shard : shards()) {
-    for (const TransformerSpec& model : {zoo::gpt_22b(), zoo::llama3_8b(), zoo::qwen3_0_6b()}) {
+    for (const TransformerSpec& model :
+         {zoo::gpt_22b(), zoo::llama3_8b(), zoo::qwen3_0_6b(), zoo::olmo2_32b(), zoo::gemma2_9b()}) {
       collect_model(model, shard, emitted);
     }
     for (const std::string_view name : names(optimizer_operators(10, 10, shard))) emitted.emplace(name);

@@ -374,15 +374,17 @@ TEST(Experts, SplitTheirProductsEvenly) {
   }
 }
 
-// A column sum of dY for each bias of the two products; the router has none.
+// A column sum of dY for each bias of a product; the router has none, and that behind the experts is weighted.
 TEST(Experts, SumBiasGradientsWhenEager) {
   TransformerSpec model = zoo::gpt_22b();
   model.experts = ExpertsSpec{.count = 4, .top_k = 1, .ffn_hidden = 24576};
   const Shard shard{.sequence = 2048, .fused_kernels = false};
   const Ops ops = layer_operators(model, shard, LayerKind::kExperts).weight_gradient;
-  EXPECT_EQ(names(ops), (Names{"expert down", "bias gradient", "expert up", "bias gradient", "router",
-                               "projection", "bias gradient", "qkv", "bias gradient"}));
-  EXPECT_EQ(ops[1].bytes, Bytes(2 * 2048 * 6144));
+  EXPECT_EQ(names(ops), (Names{"expert down", "expert up", "bias gradient", "router", "projection",
+                               "bias gradient", "qkv", "bias gradient"}));
+  EXPECT_EQ(ops[2].bytes, Bytes(2 * 2048 * 24576));
+  EXPECT_EQ(find(layer_operators(model, shard, LayerKind::kExperts).input_gradient, "expert biases").bytes,
+            Bytes(40 * 2048 * 6144));
 }
 
 // The degrees of experts change nothing in a dense layer.

@@ -524,7 +524,7 @@ TEST(TensorOverlap, CutsNoAllReduce) {
 // partials of 4 * 128 backward.
 TEST(HeadNorms, RunOverQueriesAndKeys) {
   TransformerSpec model = zoo::llama3_8b();
-  model.qk_norm = true;
+  model.qk_norm = QkNorm::kHead;
   const LayerOps layer = layer_operators(model, {.sequence = 1024});
   const std::int64_t q = 1024 * 4096, k = 1024 * 1024;
   EXPECT_EQ(find(layer.forward, "query norm").bytes, Bytes(4 * q + 4 * 1024 * 32));

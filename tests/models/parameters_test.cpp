@@ -169,8 +169,9 @@ TEST(LayerParameters, OfExpertsFollowTheChoicesOfTheModel) {
 // What every rank of t holds alike: norms, row biases, MLA's down projections, router and gate.
 std::int64_t replicated(const TransformerSpec& model, LayerKind kind) {
   const std::int64_t h = model.hidden;
-  std::int64_t sum = model.normalization == Normalization::kLayerNorm ? 4 * h : 2 * h;
-  if (model.qk_norm) sum += 2 * model.head_size;
+  const std::int64_t norms = model.norms == Norms::kBoth ? 4 : 2;
+  std::int64_t sum = norms * (model.normalization == Normalization::kLayerNorm ? 2 * h : h);
+  if (model.qk_norm == QkNorm::kHead) sum += 2 * model.head_size;
   if (model.biases) sum += 2 * h;
   if (const auto& latent = model.latent_attention)
     sum += h * (latent->query_rank + latent->kv_rank + latent->rope_head_size) + latent->query_rank +
@@ -181,8 +182,9 @@ std::int64_t replicated(const TransformerSpec& model, LayerKind kind) {
 
 // Property: t ranks hold the dense part of a layer once, and t - 1 further copies of what is replicated.
 TEST(LayerParameters, OfAllTensorRanksAddUpToTheLayer) {
-  for (const TransformerSpec& model : {zoo::gpt_22b(), zoo::llama3_8b(), zoo::mixtral_8x7b(),
-                                       zoo::deepseek_v3(), zoo::qwen3_0_6b(), zoo::qwen3_30b_a3b()}) {
+  for (const TransformerSpec& model :
+       {zoo::gpt_22b(), zoo::llama3_8b(), zoo::mixtral_8x7b(), zoo::deepseek_v3(), zoo::qwen3_0_6b(),
+        zoo::qwen3_30b_a3b(), zoo::olmo2_32b(), zoo::gemma2_9b(), zoo::olmoe()}) {
     for (const LayerKind kind : {LayerKind::kDense, LayerKind::kExperts}) {
       if (kind == LayerKind::kExperts && !model.experts) continue;
       const std::int64_t whole = layer_parameters(model, kind, {}).dense;

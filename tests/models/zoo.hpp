@@ -119,7 +119,7 @@ inline TransformerSpec qwen2_7b() {
 inline TransformerSpec qwen3(const LlamaShape& shape) {
   TransformerSpec model = llama(shape);
   model.head_size = 128;
-  model.qk_norm = true;
+  model.qk_norm = QkNorm::kHead;
   return model;
 }
 
@@ -136,6 +136,38 @@ inline TransformerSpec qwen3_30b_a3b() {
 inline TransformerSpec qwen3_235b_a22b() {
   TransformerSpec model = qwen3({94, 4096, 1536, 64, 4, 151936});
   model.experts = ExpertsSpec{.count = 128, .top_k = 8, .ffn_hidden = 1536};
+  return model;
+}
+
+// Team OLMo (arXiv 2501.00656): norms behind the blocks, and over all heads of Q and of K.
+inline TransformerSpec olmo2(const LlamaShape& shape) {
+  TransformerSpec model = llama(shape);
+  model.norms = Norms::kAfter;
+  model.qk_norm = QkNorm::kWidth;
+  return model;
+}
+inline TransformerSpec olmo2_32b() {
+  return olmo2({64, 5120, 27648, 40, 8, 100352});
+}
+
+// Gemma Team (arXiv 2408.00118): four norms a layer, a gate of GELU, every second layer in a window.
+inline TransformerSpec gemma2_9b() {
+  TransformerSpec model = llama({42, 3584, 14336, 16, 8, 256000});
+  model.head_size = 256;
+  model.activation = Activation::kGeglu;
+  model.norms = Norms::kBoth;
+  model.tied_embeddings = true;
+  model.sliding_window = {.tokens = 4096, .full_layers = {}};
+  for (std::int64_t layer = 1; layer < model.layers; layer += 2)
+    model.sliding_window->full_layers.push_back(layer);
+  return model;
+}
+
+// Muennighoff et al. (arXiv 2409.02060).
+inline TransformerSpec olmoe() {
+  TransformerSpec model = llama({16, 2048, 1024, 16, 16, 50304});
+  model.qk_norm = QkNorm::kWidth;
+  model.experts = ExpertsSpec{.count = 64, .top_k = 8, .ffn_hidden = 1024};
   return model;
 }
 

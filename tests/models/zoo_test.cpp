@@ -44,7 +44,7 @@ std::vector<std::string> names_of_files() {
 }
 
 // 12 l h^2 + 13 l h + (V + s) h + 2 h; l (2haq + 2hkq + 3hf + 2h) + 2 V h + h; with experts E (3 h f_e + h)
-// in place of 3 h f. tests/models/parameters_test.cpp writes out what is special.
+// in place of 3 h f, with four norms a layer 4h in place of 2h, with norms of Q and K 2q or (a + k)q more. tests/models/parameters_test.cpp writes out what is special.
 const std::map<std::string, std::int64_t> kParameters{{"gpt3-175b", 174'615'846'912},
                                                       {"gpt-1.7b", 1'652'230'656},
                                                       {"gpt-3.6b", 3'562'168'320},
@@ -75,13 +75,22 @@ const std::map<std::string, std::int64_t> kParameters{{"gpt3-175b", 174'615'846'
                                                       {"gpt-oss-20b", 20'914'757'184},
                                                       {"gpt-oss-120b", 116'829'156'672},
                                                       {"mistral-7b", 7'241'732'096},
+                                                      {"gemma-2-9b", 9'241'705'984},
+                                                      {"gemma-2-27b", 27'227'128'320},
+                                                      {"gemma-3-12b", 11'765'788'416},
+                                                      {"gemma-3-27b", 27'009'002'240},
+                                                      {"olmo-2-7b", 7'298'617'344},
+                                                      {"olmo-2-32b", 32'234'279'936},
+                                                      {"olmo-3-7b", 7'298'011'136},
+                                                      {"olmo-3-32b", 32'233'522'176},
+                                                      {"olmoe-1b-7b", 6'919'161'856},
                                                       {"deepseek-v2", 235'741'434'880},
                                                       {"deepseek-v3", 682'636'472'320}};
 
 const std::map<std::string, std::int64_t> kActive{
     {"mixtral-8x7b", 12'879'925'248},    {"mixtral-8x22b", 39'161'468'928}, {"qwen3-30b-a3b", 3'353'032'704},
     {"qwen3-235b-a22b", 22'190'763'520}, {"deepseek-v2", 21'375'800'320},   {"deepseek-v3", 38'240'382'976},
-    {"gpt-oss-20b", 4'187'440'704},      {"gpt-oss-120b", 5'711'982'912}};
+    {"olmoe-1b-7b", 1'282'017'280},      {"gpt-oss-20b", 4'187'440'704},    {"gpt-oss-120b", 5'711'982'912}};
 
 TEST(Zoo, HasTheParametersOfItsModelsToTheLast) {
   for (const auto& [name, parameters] : kParameters) {
@@ -134,6 +143,9 @@ TEST(Zoo, HoldsTheModelsThatTheTestsWriteOut) {
   same("qwen3-0.6b", zoo::qwen3_0_6b());
   same("qwen3-30b-a3b", zoo::qwen3_30b_a3b());
   same("qwen3-235b-a22b", zoo::qwen3_235b_a22b());
+  same("olmo-2-32b", zoo::olmo2_32b());
+  same("gemma-2-9b", zoo::gemma2_9b());
+  same("olmoe-1b-7b", zoo::olmoe());
   same("deepseek-v3", zoo::deepseek_v3());
 }
 

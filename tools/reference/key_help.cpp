@@ -77,14 +77,21 @@ constexpr KeyHelp kScenarioHelp[] = {
             "`sequence_length`"},
     KeyHelp{"model.mtp_layers", "layers of multi-token prediction behind the last one"},
     KeyHelp{"model.activation",
-            "of the MLP; of abstract stages: bytes that a micro-batch leaves for the backward",
+            "of the MLP, the last two with a gate; of abstract stages: bytes that a micro-batch leaves for "
+            "the backward",
             "`gelu` (family: gpt), `swiglu` (family: llama), 0 (family: stages)"},
     KeyHelp{"model.normalization", "of each layer"},
+    KeyHelp{"model.norms",
+            "of a layer, by their place: before attention and MLP, behind them on what they add to the "
+            "residual stream "
+            "(OLMo 2), or both (Gemma 2)"},
     KeyHelp{"model.position", "learned positions or rotary ones"},
     KeyHelp{"model.tied_embeddings", "the output layer shares the embedding's weights"},
     KeyHelp{"model.biases", "linear layers have biases"},
     KeyHelp{"model.qkv_bias", "the QKV projection has a bias", "as `biases`"},
-    KeyHelp{"model.qk_norm", "a norm over each head of Q and K"},
+    KeyHelp{"model.qk_norm",
+            "norms of Q and K: `true` or `head` over each head, `width` over all heads together (OLMo 2)",
+            "`false`"},
     KeyHelp{"model.attention_sinks",
             "the softmax of each head has one more score, which is a parameter (gpt-oss)"},
     KeyHelp{"model.clamped_activation",
@@ -236,7 +243,8 @@ constexpr KeyHelp kScenarioHelp[] = {
         "of selective recompute: Megatron-LM's `core_attn`, `layernorm`, `mlp`, `moe`, `moe_act`, "
         "`shared_experts`, `mla_up_proj`; `self_attn`, all of attention, which with `mlp` is a checkpoint "
         "around each block; torchtitan's `every_second_product`",
-        "the software's: `every_second_product` of fsdp2 (with latent attention the modules nearest to it), "
+        "the software's: `every_second_product` of fsdp2 (with latent attention or norms behind the "
+        "blocks the modules nearest to it), "
         "else `core_attn`",
         R"({"anyOf":[{"type":"string"},{"type":"array","minItems":1,"items":{"type":"string"}}]})"},
     KeyHelp{"training.recompute.method",
@@ -288,7 +296,7 @@ constexpr KeyHelp kScenarioHelp[] = {
     KeyHelp{"options.fused_kernels", "element-wise operations are fused", "the software's"},
     KeyHelp{"options.unfused",
             "what runs as plain PyTorch all the same, beside what the software does not fuse: `rmsnorm`, "
-            "`swiglu`, "
+            "`swiglu` (any gate), "
             "`rope`, `gelu`",
             "`[]`"},
     KeyHelp{"options.gradient_accumulation_fusion", "weight gradients are added to in the product itself",

@@ -112,6 +112,20 @@ TEST(PassMemory, OfFullRecomputeIsCheckpointsAndOneExpandedGroup) {
   EXPECT_EQ(size_of(four.backward_transient, "recomputed layer"), 4 * whole - row);
 }
 
+// Without a norm before attention the QKV product saves the checkpoint, but for its copy in fp8.
+TEST(PassMemory, OfFullRecomputeWithoutNormsBeforeTheBlocksSavesTheCheckpointIn16BitAlone) {
+  Shard shard{.sequence = 8192, .recompute = Recompute::kFull};
+  TransformerSpec model = zoo::llama3_8b();
+  model.norms = Norms::kAfter;
+  const StageContent content{.layers = {.dense = 12}, .recomputed = {.dense = 12}};
+  const auto expanded = [&] {
+    return size_of(stage_tensors(model, shard, content).backward_transient, "recomputed layer");
+  };
+  EXPECT_EQ(expanded(), total(layer_tensors(model, shard)) - boundary_activation(model, shard));
+  shard.precision = Precision::kFp8;
+  EXPECT_EQ(expanded(), total(layer_tensors(model, shard)));
+}
+
 // `block`: the first 5 of 12 layers are checkpointed one by one, the others keep everything.
 TEST(PassMemory, OfBlockRecomputeKeepsTheOtherLayersWhole) {
   Shard shard{.sequence = 8192, .recompute = Recompute::kFull};

@@ -310,6 +310,18 @@ TEST(RecomputeByOperator, IsForFlashAttentionAlone) {
       "  hint: name it alone, or leave it out");
 }
 
+TEST(RecomputeByOperator, IsForNormsBeforeTheBlocksAlone) {
+  Case c;
+  c.training.recompute = {.granularity = Recompute::kSelective,
+                          .modules = RecomputeModules{RecomputeModule::kEverySecondProduct}};
+  std::get<TransformerSpec>(c.model).norms = Norms::kBoth;
+  EXPECT_EQ(message_of(c),
+            "case.yaml: error: training.recompute.modules: every_second_product is not modelled for norms "
+            "behind the "
+            "blocks, which read their last products\n"
+            "  hint: name other modules, or use recompute: full");
+}
+
 // 12 layers, 0 and 1 dense, over 4 stages of 3; the first two of each stage are recomputed.
 TEST(StageContents, CountExpertsAndRecomputedLayers) {
   Case c = with_experts(4, {.pipeline = 4});

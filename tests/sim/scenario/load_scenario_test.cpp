@@ -593,6 +593,7 @@ TEST(Scenario, ReadsBackEveryBlockOfAModelFromItsYaml) {
   };
   for (const char* model :
        {"qkv_bias: true, qk_norm: true, kv_heads: 2, head_size: 24",
+        "norms: after, qk_norm: width, activation: geglu", "norms: both, qk_norm: head",
         "mtp_layers: 2, experts: {count: 8, top_k: 2, ffn_hidden: 32}",
         "experts: {count: 8, top_k: 2, groups: 4, top_groups: 3, ffn_hidden: 32}",
         "experts: {count: 8, top_k: 8, ffn_hidden: 32, shared: 2, shared_gate: true, first_dense_layers: 3}",

@@ -155,8 +155,8 @@ TEST(Scenario, RunsTheSoftwareOfItsProfileUnlessItNamesOne) {
       << wrong.messages;
 }
 
-// The word selective names what the software recomputes; of latent attention, whose every second product is not
-// modelled, the modules nearest to it, of unfused attention its core.
+// The word selective names what the software recomputes; of latent attention and norms behind the blocks, whose
+// every second product is not modelled, the modules nearest to it, of unfused attention its core.
 TEST(Scenario, RecomputesWhatItsSoftwareCallsSelective) {
   const auto modules = [](const std::string& model, int zero_stage, const std::string& recompute) {
     const Result result = read(
@@ -176,6 +176,9 @@ TEST(Scenario, RecomputesWhatItsSoftwareCallsSelective) {
   EXPECT_EQ(modules("mixtral-8x7b", 3, "selective"), second);
   using enum RecomputeModule;
   EXPECT_EQ(modules("deepseek-v3", 3, "selective"), (RecomputeModules{kLayerNorm, kLatentUp, kMlp, kMoe}));
+  EXPECT_EQ(modules("gemma-2-9b", 3, "selective"), (RecomputeModules{kLayerNorm, kMlp}));
+  EXPECT_EQ(modules("olmo-2-7b", 3, "selective"), RecomputeModules{kMlp});
+  EXPECT_EQ(modules("olmoe-1b-7b", 3, "selective"), second);
   EXPECT_EQ(modules("llama-3-8b", 3, "selective, attention: unfused"), kCoreAttentionOnly);
 }
 

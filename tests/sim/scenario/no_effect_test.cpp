@@ -220,6 +220,23 @@ TEST(Scenario, SaysWhichRecomputedModulesTheModelLacks) {
       "no latent attention");
 }
 
+TEST(Scenario, SaysWhereNoProductReadsANorm) {
+  const auto warnings = [](const std::string& model) {
+    const Result result = read("stagecraft: 1\nmodel: " + model +
+                               "\ncluster: {node: dgx-h100, nodes: 1}\n"
+                               "training: {global_batch_size: 8, sequence_length: 4096, recompute: "
+                               "{granularity: selective, modules: "
+                               "layernorm}}\n");
+    EXPECT_TRUE(result.scenario) << result.messages;
+    return text_of(result.scenario->warnings);
+  };
+  EXPECT_THAT(
+      warnings("olmo-2-7b"),
+      HasSubstr(
+          "training.recompute.modules: had no effect: layernorm: no product reads the output of a norm"));
+  EXPECT_EQ(warnings("olmoe-1b-7b"), "");
+}
+
 // Legacy Megatron-LM leaves flash attention out of its checkpoint, Megatron-Core does not.
 TEST(Scenario, SaysWhatSelectiveRecomputeOfFlashAttentionBrings) {
   const auto warning = [](const std::string& node, const std::string& attention) {
