@@ -25,6 +25,11 @@ struct Elementwise {
   return fuses(shard, is_gated(model.activation) ? LateFusion::kSwiglu : LateFusion::kGelu);
 }
 
+// Are clamps ahead of a gate kernels of their own?
+[[nodiscard]] constexpr bool clamps_apart(const TransformerSpec& model, const Shard& shard) {
+  return model.clamped_activation && (shard.joins_clamps || !fuses_activation(model, shard));
+}
+
 struct FusedOrEager {
   Elementwise fused, eager;
   [[nodiscard]] constexpr const Elementwise& of(bool is_fused) const { return is_fused ? fused : eager; }

@@ -63,7 +63,7 @@ Elementwise activation_traffic(const TransformerSpec& model, const Shard& shard)
   const bool fused = fuses_activation(model, shard);
   const FusedOrEager& gelu = model.biases ? kBiasGeluTraffic : kGeluTraffic;
   const Elementwise& alone = (is_gated(model.activation) ? kSwigluTraffic : gelu).of(fused);
-  if (!model.clamped_activation) return alone;
+  if (!clamps_apart(model, shard)) return alone;
   const Elementwise& clamp = kClampTraffic.of(fused);
   return {.forward = alone.forward + clamp.forward, .backward = alone.backward + clamp.backward};
 }

@@ -205,7 +205,7 @@ void keep_feed_forward(SavedTensors& tensors, const TransformerSpec& model, cons
       model, shard);
   if (!shard.recomputes(RecomputeModule::kMlp)) {
     keep(tensors, "up output", sizes.up());
-    if (model.clamped_activation) keep(tensors, "clamped gate", sizes.up());
+    if (clamps_apart(model, shard)) keep(tensors, "clamped gate", sizes.up());
     if (sizes.eager_gate()) keep(tensors, gate_of(model).dense, sizes.ffn());
     keep(tensors, "down input", sizes.input(sizes.ffn()));
   }
@@ -230,7 +230,7 @@ void keep_routed_experts(SavedTensors& tensors, const TransformerSpec& model, co
   keep(tensors, "received tokens", expert_row(model, shard) * pairs);
   keep(tensors, "expert up output", sizes.element() * pairs * widths.up);
   if (shard.recomputes(RecomputeModule::kMoeActivation)) return;
-  if (model.clamped_activation && !runs_as_one_block(shard))
+  if (clamps_apart(model, shard) && !runs_as_one_block(shard))
     keep(tensors, "expert clamped gate", sizes.element() * pairs * widths.up);
   const std::int64_t activation = sizes.element() * pairs * widths.ffn;
   if (sizes.eager_gate()) keep(tensors, gate_of(model).expert, activation);

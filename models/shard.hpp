@@ -165,6 +165,8 @@ struct Shard {
   Attention attention = Attention::kFlash;
   Recompute recompute = Recompute::kNone;
   RecomputeModules modules = kCoreAttentionOnly;  // modules of selective recompute
+  bool joins_clamps =
+      false;  // a fused gate reads clamped halves that were joined; else it clamps them itself
   bool repeats_flash = false;  // a recomputed core runs its flash kernel again, which nothing needs
   // Recompute ends with the last tensor that the backward reads: the last projection of a dense layer or
   // module is skipped (PyTorch's non-reentrant checkpoints).

@@ -104,6 +104,7 @@ Shard shard_of(const PricingRequest& request, double fp8_layouts, bool pairs) {
           .attention = request.training.attention,
           .recompute = request.training.recompute.granularity,
           .modules = request.training.recompute.modules,
+          .joins_clamps = request.options.rules.joins_clamps,
           .repeats_flash = request.options.rules.repeats_flash,
           .recompute_stops_early = request.options.rules.stops_early(request.training.recompute),
           .fused_kernels = request.options.fused_kernels,

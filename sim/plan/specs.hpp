@@ -109,7 +109,8 @@ struct SoftwareRules {
   // Orders of passes that the software runs; absent: nothing is said of them.
   std::optional<std::vector<std::string>> schedules = {};
   LateFusions unfused = {};
-  bool repeats_flash = false;            // a recomputed core runs its flash kernel again
+  bool repeats_flash = false;  // a recomputed core runs its flash kernel again
+  bool joins_clamps = false;   // clamps ahead of a gate are kernels of their own (Shard::joins_clamps)
   bool recompute_stops_early = false;    // full recompute skips tensors that the backward does not read
   bool recompute_gathers_again = false;  // ZeRO 3: recompute gathers the weights once more
   // ZeRO 3: each matrix is gathered and freed by itself, and its gradient scattered by itself. Both

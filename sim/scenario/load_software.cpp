@@ -57,6 +57,7 @@ SoftwareRules read_rules(YamlMap& map) {
   SoftwareRules rules;
   rules.unfused = load_late_fusions(map);
   rules.recompute_stops_early = map.boolean("recompute_stops_early");
+  rules.joins_clamps = map.boolean("joins_clamps", false);
   rules.repeats_flash = map.boolean("repeats_flash", false);
   rules.recompute_gathers_again = map.boolean("recompute_gathers_again", false);
   rules.gathers_matrices = map.boolean("gathers_matrices", false);

@@ -8,13 +8,12 @@
 #include <string_view>
 #include <vector>
 
-#include "base/yaml.hpp"
 #include "models/compute_cost.hpp"
-#include "models/load_model.hpp"
 #include "models/memory.hpp"
 #include "models/operators.hpp"
 #include "tests/calibrate/shipped_profiles.hpp"
 #include "tests/models/op_lists.hpp"
+#include "tests/models/read_llama.hpp"
 #include "tests/models/zoo.hpp"
 
 namespace stagecraft {
@@ -22,25 +21,6 @@ namespace {
 
 using namespace op_lists;
 using testing::ElementsAre;
-
-struct Loaded {
-  TransformerSpec model;
-  std::vector<std::string> messages;  // "path: message (hint)"
-};
-
-// A Llama of two layers with `keys` of its own.
-Loaded load(std::string_view keys) {
-  const std::string text = "{family: llama, layers: 2, hidden: 64, heads: 8, ffn_hidden: 96, vocab: 100, " +
-                           std::string(keys) + "}";
-  Diagnostics diagnostics;
-  const auto root = parse_yaml(text, "model.yaml", diagnostics);
-  diagnostics.throw_if_errors();
-  YamlMap map(&root.value(), "model", {.file = "model.yaml", .line = 1, .column = 1}, diagnostics);
-  Loaded loaded{.model = std::get<TransformerSpec>(load_model(map)), .messages = {}};
-  for (const Diagnostic& d : diagnostics.sorted())
-    loaded.messages.push_back(d.path + ": " + d.message + (d.hint.empty() ? "" : " (" + d.hint + ")"));
-  return loaded;
-}
 
 TransformerSpec with_norms(TransformerSpec model, Norms norms) {
   model.norms = norms;
@@ -62,35 +42,35 @@ Bytes kept(const TransformerSpec& model, const Shard& shard, LayerKind kind = La
 }
 
 TEST(Norms, AreBeforeTheBlocksUnlessToldOtherwise) {
-  EXPECT_EQ(load("qk_norm: false").model.norms, Norms::kBefore);
-  EXPECT_EQ(load("norms: before").model, load("qk_norm: false").model);
-  EXPECT_EQ(load("norms: after").model.norms, Norms::kAfter);
-  EXPECT_EQ(load("norms: both").model.norms, Norms::kBoth);
-  EXPECT_THAT(load("norms: behind").messages,
+  EXPECT_EQ(read_llama("qk_norm: false").model.norms, Norms::kBefore);
+  EXPECT_EQ(read_llama("norms: before").model, read_llama("qk_norm: false").model);
+  EXPECT_EQ(read_llama("norms: after").model.norms, Norms::kAfter);
+  EXPECT_EQ(read_llama("norms: both").model.norms, Norms::kBoth);
+  EXPECT_THAT(read_llama("norms: behind").messages,
               ElementsAre("model.norms: 'behind' is not known here (one of before, after, both)"));
 }
 
 TEST(QkNorm, IsOverEachHeadUnlessItIsOverTheWidth) {
-  EXPECT_EQ(load("biases: false").model.qk_norm, QkNorm::kNone);
-  EXPECT_EQ(load("qk_norm: false").model.qk_norm, QkNorm::kNone);
-  EXPECT_EQ(load("qk_norm: true").model.qk_norm, QkNorm::kHead);
-  EXPECT_EQ(load("qk_norm: True").model.qk_norm, QkNorm::kHead);
-  EXPECT_EQ(load("qk_norm: head").model.qk_norm, QkNorm::kHead);
-  EXPECT_EQ(load("qk_norm: width").model.qk_norm, QkNorm::kWidth);
-  EXPECT_THAT(load("qk_norm: wide").messages,
+  EXPECT_EQ(read_llama("biases: false").model.qk_norm, QkNorm::kNone);
+  EXPECT_EQ(read_llama("qk_norm: false").model.qk_norm, QkNorm::kNone);
+  EXPECT_EQ(read_llama("qk_norm: true").model.qk_norm, QkNorm::kHead);
+  EXPECT_EQ(read_llama("qk_norm: True").model.qk_norm, QkNorm::kHead);
+  EXPECT_EQ(read_llama("qk_norm: head").model.qk_norm, QkNorm::kHead);
+  EXPECT_EQ(read_llama("qk_norm: width").model.qk_norm, QkNorm::kWidth);
+  EXPECT_THAT(read_llama("qk_norm: wide").messages,
               ElementsAre("model.qk_norm: 'wide' is not known here (did you mean 'width'?)"));
 }
 
 // Four norms of h, or two; Q and K of 8 heads of 8, K of 2 of them.
 TEST(Norms, AreCountedByTheirPlacesAndWidths) {
-  const auto count = [](std::string_view keys) { return parameter_count(load(keys).model); };
+  const auto count = [](std::string_view keys) { return parameter_count(read_llama(keys).model); };
   const std::int64_t plain = count("kv_heads: 2");
   EXPECT_EQ(count("kv_heads: 2, norms: after"), plain);
-  EXPECT_EQ(count("kv_heads: 2, norms: both"), plain + 2 * 2 * 64);
+  EXPECT_EQ(count("kv_heads: 2, norms: both"), plain + 6 * 2 * 64);
   EXPECT_EQ(count("kv_heads: 2, norms: both, normalization: layernorm"),
-            count("kv_heads: 2, normalization: layernorm") + 2 * 4 * 64);
-  EXPECT_EQ(count("kv_heads: 2, qk_norm: head"), plain + 2 * 2 * 8);
-  EXPECT_EQ(count("kv_heads: 2, qk_norm: width"), plain + 2 * (8 + 2) * 8);
+            count("kv_heads: 2, normalization: layernorm") + 6 * 4 * 64);
+  EXPECT_EQ(count("kv_heads: 2, qk_norm: head"), plain + 6 * 2 * 8);
+  EXPECT_EQ(count("kv_heads: 2, qk_norm: width"), plain + 6 * (8 + 2) * 8);
   EXPECT_EQ(count("kv_heads: 2, activation: geglu"), plain);
 }
 

@@ -113,7 +113,9 @@ TEST(Experts, AddTheirBiasesOneByOne) {
 TEST(Experts, ClampWhatGoesIntoTheirGates) {
   TransformerSpec model = zoo::mixtral_8x7b();
   model.clamped_activation = true;
-  Shard shard = kAlone;
+  Shard joining = kAlone;
+  joining.joins_clamps = true;
+  Shard shard = joining;
   const auto more = [&](bool backward) {
     const auto bytes = [&](const TransformerSpec& of) {
       const LayerOps layer = layer_operators(of, shard, LayerKind::kExperts);
@@ -132,7 +134,12 @@ TEST(Experts, ClampWhatGoesIntoTheirGates) {
   shard.recompute = Recompute::kSelective;
   shard.modules = RecomputeModules{RecomputeModule::kMoeActivation};
   EXPECT_EQ(kept(model), kept(zoo::mixtral_8x7b()));
-  shard = kAlone;
+  shard = kAlone;  // a compiler puts them into the kernel of the gate
+  EXPECT_EQ(more(false), Bytes(0));
+  EXPECT_EQ(kept(model), kept(zoo::mixtral_8x7b()));
+  shard.fused_kernels = false;
+  EXPECT_EQ(more(false), Bytes(8 * 2 * 4096 * 14336));
+  shard = joining;
   shard.precision = Precision::kFp8;
   shard.fp8_recipe = Fp8Recipe::kMxfp8;
   EXPECT_EQ(more(false), Bytes(0));

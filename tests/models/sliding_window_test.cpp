@@ -7,12 +7,11 @@
 #include <string_view>
 #include <vector>
 
-#include "base/yaml.hpp"
 #include "models/attention_operators.hpp"
 #include "models/compute_cost.hpp"
-#include "models/load_model.hpp"
 #include "tests/calibrate/shipped_profiles.hpp"
 #include "tests/models/op_lists.hpp"
+#include "tests/models/read_llama.hpp"
 #include "tests/models/zoo.hpp"
 
 namespace stagecraft {
@@ -21,25 +20,6 @@ namespace {
 using namespace op_lists;
 using testing::ElementsAre;
 
-struct Loaded {
-  TransformerSpec model;
-  std::vector<std::string> messages;  // "path: message (hint)"
-};
-
-// A Llama of six layers with `keys` of its own.
-Loaded load(std::string_view keys) {
-  const std::string text = "{family: llama, layers: 6, hidden: 64, heads: 8, ffn_hidden: 96, vocab: 100, " +
-                           std::string(keys) + "}";
-  Diagnostics diagnostics;
-  const auto root = parse_yaml(text, "model.yaml", diagnostics);
-  diagnostics.throw_if_errors();
-  YamlMap map(&root.value(), "model", {.file = "model.yaml", .line = 1, .column = 1}, diagnostics);
-  Loaded loaded{.model = std::get<TransformerSpec>(load_model(map)), .messages = {}};
-  for (const Diagnostic& d : diagnostics.sorted())
-    loaded.messages.push_back(d.path + ": " + d.message + (d.hint.empty() ? "" : " (" + d.hint + ")"));
-  return loaded;
-}
-
 TransformerSpec windowed(TransformerSpec model, std::int64_t tokens,
                          std::vector<std::int64_t> full_layers = {}) {
   model.sliding_window = {.tokens = tokens, .full_layers = std::move(full_layers)};
@@ -47,36 +27,37 @@ TransformerSpec windowed(TransformerSpec model, std::int64_t tokens,
 }
 
 TEST(SlidingWindow, IsOfAllLayersButThoseThatAreNamed) {
-  EXPECT_EQ(load("sliding_window: {tokens: 16}").model.sliding_window,
+  EXPECT_EQ(read_llama("sliding_window: {tokens: 16}").model.sliding_window,
             (SlidingWindowSpec{.tokens = 16, .full_layers = {}}));
-  EXPECT_EQ(load("sliding_window: {tokens: 16, full_every: 2}").model.sliding_window,
+  EXPECT_EQ(read_llama("sliding_window: {tokens: 16, full_every: 2}").model.sliding_window,
             (SlidingWindowSpec{.tokens = 16, .full_layers = {1, 3, 5}}));
-  EXPECT_EQ(load("sliding_window: {tokens: 16, full_every: 4}").model.sliding_window,
+  EXPECT_EQ(read_llama("sliding_window: {tokens: 16, full_every: 4}").model.sliding_window,
             (SlidingWindowSpec{.tokens = 16, .full_layers = {3}}));
-  EXPECT_EQ(load("sliding_window: {tokens: 16, full_layers: [0, 5]}").model.sliding_window,
+  EXPECT_EQ(read_llama("sliding_window: {tokens: 16, full_layers: [0, 5]}").model.sliding_window,
             (SlidingWindowSpec{.tokens = 16, .full_layers = {0, 5}}));
 }
 
 TEST(BadSlidingWindow, IsRefusedWithAWayOut) {
-  EXPECT_THAT(load("sliding_window: {tokens: 0}").messages,
+  EXPECT_THAT(read_llama("sliding_window: {tokens: 0}").messages,
               ElementsAre("model.sliding_window.tokens: 0 is less than 1, the smallest allowed"));
-  EXPECT_THAT(load("sliding_window: {full_every: 2}").messages,
+  EXPECT_THAT(read_llama("sliding_window: {full_every: 2}").messages,
               ElementsAre("model.sliding_window.tokens: is required, but not given"));
-  EXPECT_THAT(load("sliding_window: {tokens: 16, full_every: 1}").messages,
+  EXPECT_THAT(read_llama("sliding_window: {tokens: 16, full_every: 1}").messages,
               ElementsAre("model.sliding_window.full_every: 1 is less than 2, the smallest allowed"));
   EXPECT_THAT(
-      load("sliding_window: {tokens: 16, full_layers: [0, 1, 2, 3, 4, 5]}").messages,
+      read_llama("sliding_window: {tokens: 16, full_layers: [0, 1, 2, 3, 4, 5]}").messages,
       ElementsAre("model.sliding_window.full_layers: names all 6 layers of the model (leave a layer with "
                   "the window, or leave sliding_window out)"));
-  EXPECT_THAT(load("sliding_window: {tokens: 16, full_every: 2, full_layers: [1]}").messages,
+  EXPECT_THAT(read_llama("sliding_window: {tokens: 16, full_every: 2, full_layers: [1]}").messages,
               ElementsAre("model.sliding_window.full_every: stands beside full_layers, which says the same "
                           "thing (keep one of the two)"));
-  EXPECT_THAT(load("sliding_window: {tokens: 16, full_layers: [2, 1]}").messages,
+  EXPECT_THAT(read_llama("sliding_window: {tokens: 16, full_layers: [2, 1]}").messages,
               ElementsAre("model.sliding_window.full_layers: 1 stands behind 2 (name each layer once, in "
                           "ascending order, from 0)"));
   EXPECT_THAT(
-      load("sliding_window: {tokens: 16}, latent_attention: {kv_rank: 8, nope_head_size: 8, rope_head_size: "
-           "8, value_head_size: 8}")
+      read_llama(
+          "sliding_window: {tokens: 16}, latent_attention: {kv_rank: 8, nope_head_size: 8, rope_head_size: "
+          "8, value_head_size: 8}")
           .messages,
       ElementsAre("model.sliding_window: no model with latent attention has one (leave sliding_window out)"));
 }

@@ -45,12 +45,12 @@ ResidualModel widened(ResidualModel model, double factor, const std::string& of)
 // Residuals that a set's rows are judged by, by profile.
 using KnownResiduals = std::map<std::string, ResidualModel>;
 
-std::vector<ExpectedError> errors_of(const std::vector<SetScore>& unnamed, WhatRan ran,
+std::vector<ExpectedError> errors_of(const std::vector<SetScore>& unnamed, WhatRan ran, const ScoreData& data,
                                      const KnownResiduals& known) {
   std::vector<ExpectedError> errors;
   for (const SetScore& score : unnamed) {
     const auto model = known.find(score.profile);
-    if (model == known.end()) continue;
+    if (model == known.end() || data.is_biased(score.name)) continue;
     const std::vector<ExpectedError> of_set = expected_errors(residual_rows(score, 0), ran, model->second);
     errors.insert(errors.end(), of_set.begin(), of_set.end());
   }
@@ -76,6 +76,7 @@ std::vector<ProfileResiduals> fit_profiles(const std::vector<SetScore>& scores, 
   std::vector<ResidualRow> all;
   int source = 0;
   for (const SetScore& score : scores) {
+    if (data.is_biased(score.name)) continue;
     for (const ResidualRow& row : residual_rows(score, source)) {
       by_profile[score.profile].push_back(row);
       all.push_back(row);
@@ -125,7 +126,7 @@ ResidualFit fit_residuals(const std::vector<SetScore>& scores, const std::vector
     KnownResiduals known;
     for (const ProfileResiduals& profile : fit.profiles) known[profile.profile] = profile.residuals;
     for (std::size_t i = 0; i < kUnnamed.size(); ++i) {
-      fit.spreads[i] = fit_spread(errors_of(unnamed, kUnnamed[i], known), assumed.unnamed[i]);
+      fit.spreads[i] = fit_spread(errors_of(unnamed, kUnnamed[i], data, known), assumed.unnamed[i]);
       assumed.unnamed[i] = fit.spreads[i].value;
     }
   }

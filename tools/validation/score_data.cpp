@@ -106,6 +106,10 @@ ScoreData load_score_data(const DataDirectory& data, Diagnostics& diagnostics) {
   });
   read_lists(folder / "kinds.yaml", diagnostics,
              [&](const std::string&, YamlMap& map) { out.kinds.push_back(read_kind(map, out.kinds)); });
+  read_lists(folder / "biased.yaml", diagnostics, [&](const std::string&, YamlMap& map) {
+    out.biased.push_back(map.text("set"));
+    (void)map.text("note");  // for whoever reads the file
+  });
   return out;
 }
 

@@ -1,5 +1,5 @@
 // What scoring knows beside the sets (calibrate/validation/scoring/): other tools' figures, the constants
-// that were fitted on whole iterations, what an ablation switches off, and kinds of jobs. And what that says
+// that were fitted on whole iterations, what an ablation switches off, kinds of jobs, and sets with a bias. And what that says
 // of a set's score.
 #pragma once
 
@@ -56,6 +56,11 @@ struct ScoreData {
   std::vector<Ablation> ablations;
   std::vector<std::string> not_ablated;  // effects that no value switches off, with the reason
   std::vector<JobKind> kinds;            // in the order of their table; no set is of two
+  std::vector<std::string> biased;       // sets whose bias a report tells: intervals are not fitted on them
+
+  [[nodiscard]] bool is_biased(std::string_view set) const {
+    return std::ranges::find(biased, set) != biased.end();
+  }
 };
 
 // The overrides of the ablation "names of what ran", which make a job one that names nothing; empty without it.

@@ -57,6 +57,28 @@ TEST(FreeRouting, IsNamedWhereItIsTakenAsEven) {
   EXPECT_EQ(note_on_routing(uneven), "");
 }
 
+// Of MXFP8 they are part of a fused block.
+TEST(BiasedExperts, AreSaidToBeTooFast) {
+  const auto note = [](const Scenario& scenario) {
+    for (const std::string& warning : simulate(scenario).warnings)
+      if (warning.starts_with("model.biases: ")) return warning;
+    return std::string();
+  };
+  Scenario scenario = sparse(1, ExpertDispatcher::kAllToAll);
+  EXPECT_EQ(note(scenario), "");
+  std::get<TransformerSpec>(scenario.model).biases = true;
+  EXPECT_NE(note(scenario), "");
+  const auto in_fp8 = [](const std::string& recipe) {
+    return scenario_of(
+        "stagecraft: 1\nmodel: gpt-oss-20b\ncluster: {node: dgx-b200, nodes: 1}\n"
+        "training: {global_batch_size: 64, sequence_length: 4096, precision: fp8}\n"
+        "options: {fp8_recipe: " +
+        recipe + "}\n");
+  };
+  EXPECT_NE(note(in_fp8("current")), "");
+  EXPECT_EQ(note(in_fp8("mxfp8")), "");
+}
+
 ParallelPlan plan_of(const Scenario& scenario) {
   Diagnostics diagnostics;
   const std::optional<ParallelPlan> plan = place(scenario, diagnostics);

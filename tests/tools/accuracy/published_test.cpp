@@ -267,6 +267,17 @@ constexpr SetPromise kPromises[] = {
     {"nebius_llama8b_h200", 2, 0.165, 0.18},
     {"prime_rl_h200", 2, 0.275, 0.37},
     {"prime_rl_b200", 4, 0.135, 0.37},
+    // Predicted as soon as windows, biases of experts and clamps were priced.
+    {"megatron_bridge_gpt_oss_h100", 3, 0.195, 0.21},
+    {"megatron_bridge_gpt_oss_b200", 3, 0.12, 0.165},
+    {"megatron_bridge_gpt_oss_b300", 3, 0.24, 0.27},
+    {"megatron_bridge_gpt_oss_gb200", 5, 0.23, 0.25},
+    {"megatron_bridge_gpt_oss_gb300", 5, 0.21, 0.225},
+    {"mlperf_v60_gpt_oss_20b_b300", 2, 0.185, 0.28},
+    {"mlperf_v60_gpt_oss_20b_gb200", 1, 0.10, 0.10},
+    {"mlperf_v60_gpt_oss_20b_gb300", 2, 0.13, 0.23},
+    {"mlperf_v60_gpt_oss_20b_gb300_512", 1, 0.36, 0.36},
+    {"olmo3_h100", 2, 0.025, 0.035},
 };
 
 class PublishedSets : public testing::TestWithParam<SetPromise> {};
