@@ -58,9 +58,8 @@ Op router_choice(MemoryPass pass, const TransformerSpec& model, const Shard& sha
           .kernels = pass.kernels};
 }
 
-Elementwise expert_activation_traffic(TransformerSpec model, const Shard& shard) {
-  if (runs_as_one_block(shard)) model.clamped_activation = false;
-  return activation_traffic(model, shard);
+Elementwise expert_activation_traffic(const TransformerSpec& model, const Shard& shard) {
+  return activation_traffic(model, shard, clamps_apart(model, shard) && !runs_as_one_block(shard));
 }
 
 void add_expert_biases(Ops& ops, const Experts& e, MemoryPass pass, const TransformerSpec& model,

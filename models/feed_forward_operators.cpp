@@ -60,10 +60,14 @@ void add_up_forward(Ops& ops, const FeedForward& block, const Linear& up, const 
 }  // namespace
 
 Elementwise activation_traffic(const TransformerSpec& model, const Shard& shard) {
+  return activation_traffic(model, shard, clamps_apart(model, shard));
+}
+
+Elementwise activation_traffic(const TransformerSpec& model, const Shard& shard, bool clamps) {
   const bool fused = fuses_activation(model, shard);
   const FusedOrEager& gelu = model.biases ? kBiasGeluTraffic : kGeluTraffic;
   const Elementwise& alone = (is_gated(model.activation) ? kSwigluTraffic : gelu).of(fused);
-  if (!clamps_apart(model, shard)) return alone;
+  if (!clamps) return alone;
   const Elementwise& clamp = kClampTraffic.of(fused);
   return {.forward = alone.forward + clamp.forward, .backward = alone.backward + clamp.backward};
 }

@@ -47,5 +47,7 @@ void add_feed_forward_weight_gradient(Ops& ops, const FeedForward& block, const 
 
 // Per element of the block's width. The kernel adds the bias of `up` where the model has biases.
 [[nodiscard]] Elementwise activation_traffic(const TransformerSpec& model, const Shard& shard);
+// The same with clamps as kernels of their own ahead of it, or without.
+[[nodiscard]] Elementwise activation_traffic(const TransformerSpec& model, const Shard& shard, bool clamps);
 
 }  // namespace stagecraft
