@@ -52,6 +52,22 @@ inline std::string job(const std::string& more) {
          more;
 }
 
+// The arguments of job() as a log prints them, with more lines behind.
+inline std::string job_dump(const std::string& more) {
+  return "---- arguments ----\n"
+         "  num_layers ........ 8\n"
+         "  hidden_size ....... 64\n"
+         "  num_attention_heads 4\n"
+         "  seq_length ........ 32\n"
+         "  max_position_embeddings 32\n"
+         "  micro_batch_size .. 1\n"
+         "  global_batch_size . 64\n"
+         "  padded_vocab_size . 1024\n"
+         "  bf16 .............. True\n"
+         "  world_size ........ 16\n" +
+         more + "---- end of arguments ----\n";
+}
+
 // A dump with more arguments, which stand in place of those of the same names.
 inline std::string with_arguments(const std::string& dump, const std::string& more) {
   std::vector<std::string> names;  // " bf16 "

@@ -16,22 +16,6 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
 
-// The arguments of job() as a log prints them, with more lines behind.
-std::string dump(const std::string& more) {
-  return "---- arguments ----\n"
-         "  num_layers ........ 8\n"
-         "  hidden_size ....... 64\n"
-         "  num_attention_heads 4\n"
-         "  seq_length ........ 32\n"
-         "  max_position_embeddings 32\n"
-         "  micro_batch_size .. 1\n"
-         "  global_batch_size . 64\n"
-         "  padded_vocab_size . 1024\n"
-         "  bf16 .............. True\n"
-         "  world_size ........ 16\n" +
-         more + "---- end of arguments ----\n";
-}
-
 void expect_said(const Import& import, const std::string& said) {
   EXPECT_THAT(import.messages, Contains(HasSubstr(said)));
 }
@@ -54,15 +38,16 @@ TEST(MegatronOptions, Fp8OfAnyAge) {
   }
   expect_said(import_text(job("--fp8-hybrid")),
               "job:3: warning: --fp8-hybrid: is a name of the past, read as --fp8-format");
-  EXPECT_EQ(import_text(dump("  fp8_e4m3 .. True\n  fp8_hybrid .. False\n")).at("training.precision"), "fp8");
-  EXPECT_EQ(import_text(dump("  fp8_e4m3 .. False\n  fp8_hybrid .. False\n")).at("training.precision"),
+  EXPECT_EQ(import_text(job_dump("  fp8_e4m3 .. True\n  fp8_hybrid .. False\n")).at("training.precision"),
+            "fp8");
+  EXPECT_EQ(import_text(job_dump("  fp8_e4m3 .. False\n  fp8_hybrid .. False\n")).at("training.precision"),
             "bf16");
 }
 
 TEST(MegatronOptions, RecipesOfFp8HaveOurNames) {
   EXPECT_EQ(import_text(job("--fp8-hybrid --fp8-recipe tensorwise")).at("options.fp8_recipe"), "current");
   EXPECT_EQ(import_text(job("--fp8-hybrid --fp8-recipe mxfp8")).at("options.fp8_recipe"), "mxfp8");
-  EXPECT_EQ(import_text(dump("  fp8 .. hybrid\n  fp8_recipe .. delayed\n")).at("options.fp8_recipe"),
+  EXPECT_EQ(import_text(job_dump("  fp8 .. hybrid\n  fp8_recipe .. delayed\n")).at("options.fp8_recipe"),
             "delayed");
   expect_said(import_text(job("--fp8-hybrid --fp8-recipe custom")),
               "--fp8-recipe: 'custom' is not modelled: one scale a tensor counts");
@@ -163,14 +148,14 @@ TEST(MegatronOptions, SwitchesThatADumpHasOffAreToldOfAsTheirOptionsAre) {
       "  tp_comm_bulk_dgrad ... False\n  tp_comm_bulk_wgrad ... True\n  tp_comm_overlap_ag ... False\n"
       "  tp_comm_overlap_rs ... True\n  fp8_wgrad ... False\n";
   const std::string tensor = "  tensor_model_parallel_size 2\n  sequence_parallel .. True\n";
-  const Import with = import_text(dump(off + tensor + "  tp_comm_overlap .. True\n  fp8 .. hybrid\n"));
+  const Import with = import_text(job_dump(off + tensor + "  tp_comm_overlap .. True\n  fp8 .. hybrid\n"));
   for (const char* name : {"tp_comm_bulk_dgrad", "tp_comm_overlap_ag", "fp8_wgrad"})
     expect_said(with, std::string(name) + ": is not modelled: ");
   expect_aside(with, "as by default: tp_comm_bulk_wgrad, tp_comm_overlap_rs");
-  const Import without = import_text(dump(off + tensor + "  tp_comm_overlap .. False\n"));
+  const Import without = import_text(job_dump(off + tensor + "  tp_comm_overlap .. False\n"));
   EXPECT_THAT(without.messages, Not(Contains(HasSubstr("is not modelled"))));
   for (const std::string& text :
-       {dump("  gradient_reduce_div_fusion False\n"), job("--no-gradient-reduce-div-fusion")})
+       {job_dump("  gradient_reduce_div_fusion False\n"), job("--no-gradient-reduce-div-fusion")})
     expect_said(import_text(text), "is not modelled: gradients are divided by a kernel of their own");
   const Import options = import_text(job(
       "--tensor-model-parallel-size 2 --sequence-parallel --tp-comm-overlap --disable-tp-comm-overlap-ag"));
@@ -181,9 +166,9 @@ TEST(MegatronOptions, AnAllReduceOfInputsThatWaitsIsAWarningWhereThereIsOne) {
   const std::string off = "  async_tensor_model_parallel_allreduce False\n";
   const std::string tensor = off + "  tensor_model_parallel_size 2\n";
   const std::string said = "async_tensor_model_parallel_allreduce: is not modelled: the all-reduce of inputs";
-  expect_said(import_text(dump(tensor)), said);
+  expect_said(import_text(job_dump(tensor)), said);
   for (const std::string& more : {off, tensor + "  sequence_parallel .. True\n"})
-    EXPECT_THAT(import_text(dump(more)).messages, Not(Contains(HasSubstr("all-reduce of inputs"))));
+    EXPECT_THAT(import_text(job_dump(more)).messages, Not(Contains(HasSubstr("all-reduce of inputs"))));
   expect_said(import_text(job("--tensor-model-parallel-size 2 --no-async-tensor-model-parallel-allreduce")),
               "--no-async-tensor-model-parallel-allreduce: is not modelled: the all-reduce of inputs");
 }
@@ -204,8 +189,8 @@ TEST(MegatronOptions, PositionsThatNobodyKnowsAreRefused) {
   EXPECT_EQ(import_text(job("--position-embedding-type learned_absolute")).at("model.position"), "learned");
   EXPECT_EQ(import_text(job("--position-embedding-type yarn")).at("model.position"), "rope");
   const std::string fork = "  position_embedding_type PositionEmbeddingType.";
-  EXPECT_EQ(import_text(dump(fork + "absolute\n")).at("model.position"), "learned");
-  EXPECT_EQ(import_text(dump(fork + "rotary\n")).at("model.position"), "rope");
+  EXPECT_EQ(import_text(job_dump(fork + "absolute\n")).at("model.position"), "learned");
+  EXPECT_EQ(import_text(job_dump(fork + "rotary\n")).at("model.position"), "rope");
 }
 
 TEST(MegatronOptions, TheScriptEndsThoseOfTheLauncher) {
@@ -418,13 +403,13 @@ TEST(MegatronOptions, ModelsThatAreNoDecoderAreRefusedByTheirScript) {
 TEST(MegatronOptions, AnEncoderIsRefusedByItsTokenizerAndItsOptions) {
   expect_refused(import_text(job("--tokenizer-type BertWordPieceLowerCase")),
                  "--tokenizer-type: is not supported: the tokenizer of BERT, an encoder");
-  expect_refused(import_text(dump("  tokenizer_type BertWordPieceCase\n")),
+  expect_refused(import_text(job_dump("  tokenizer_type BertWordPieceCase\n")),
                  "tokenizer_type: is not supported");
   expect_refused(import_text(job("--bert-no-binary-head")),
                  "--bert-no-binary-head: is not supported: an option of BERT");
   expect_refused(import_text(job("--decoder-seq-length 128")), "--decoder-seq-length: is not supported");
   // Every dump has these.
-  EXPECT_TRUE(import_text(dump("  bert_binary_head .. True\n  decoder_seq_length .. None\n")).fragment);
+  EXPECT_TRUE(import_text(job_dump("  bert_binary_head .. True\n  decoder_seq_length .. None\n")).fragment);
 }
 
 // Fused accumulation came with sequence parallelism, flash attention a year later.
@@ -466,7 +451,7 @@ TEST(MegatronOptions, OfAnAgeNameTheSoftwareOfThatAge) {
 // Core was an option at first and is the default since, where its switch has another name.
 TEST(MegatronOptions, OfADumpTellWhetherItsLayersAreCores) {
   const auto software = [](const std::string& more) {
-    return import_text(dump("  overlap_grad_reduce .. True\n" + more)).at("options.software");
+    return import_text(job_dump("  overlap_grad_reduce .. True\n" + more)).at("options.software");
   };
   EXPECT_EQ(software("  use_mcore_models .. False\n"), "megatron-lm-2021");
   EXPECT_EQ(software("  use_mcore_models .. True\n"), "megatron-core");
@@ -518,7 +503,7 @@ TEST(MegatronOptions, SizesOfACheckpointAreNotRead) {
   expect_aside(import_text(job("--use-checkpoint-opt_param-scheduler")),
                "learning rate, loss and optimizer constants: --use-checkpoint-opt_param-scheduler");
   // A log has what the checkpoint said.
-  expect_aside(import_text(dump("  use_checkpoint_args True\n")),
+  expect_aside(import_text(job_dump("  use_checkpoint_args True\n")),
                "the dump has what the checkpoint said: use_checkpoint_args");
 }
 

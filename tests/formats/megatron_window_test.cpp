@@ -14,24 +14,6 @@ using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
 
-const std::string kDumpHead = "------------------------ arguments ------------------------\n";
-const std::string kDumpEnd = "-------------------- end of arguments ---------------------\n";
-
-// The dump of `job`, with more lines: " name ...... value".
-std::string dump(const std::string& more) {
-  return kDumpHead +
-         "  num_layers ...................................... 8\n"
-         "  hidden_size ..................................... 64\n"
-         "  num_attention_heads ............................. 4\n"
-         "  max_position_embeddings ......................... 32\n"
-         "  seq_length ...................................... 32\n"
-         "  micro_batch_size ................................ 1\n"
-         "  global_batch_size ............................... 64\n"
-         "  padded_vocab_size ............................... 1024\n"
-         "  world_size ...................................... 16\n" +
-         more + kDumpEnd;
-}
-
 // A token sees itself and the 7 before it.
 TEST(MegatronWindow, IsOfTheTokensBeforeATokenAndOfItself) {
   for (const char* option : {"--window-size 7,0", "--window-size '(7, 0)'", "--window-size=(7,0)"}) {
@@ -44,20 +26,20 @@ TEST(MegatronWindow, IsOfTheTokensBeforeATokenAndOfItself) {
 
 TEST(MegatronWindow, IsReadFromALog) {
   const Import import =
-      import_text(dump("  window_attn_skip_freq ........................... [1, 0, 1, 0, 1, 1, 1, 1]\n"
-                       "  window_size ..................................... (7, 0)\n"
-                       "  softmax_type .................................... learnable\n"));
+      import_text(job_dump("  window_attn_skip_freq ........................... [1, 0, 1, 0, 1, 1, 1, 1]\n"
+                           "  window_size ..................................... (7, 0)\n"
+                           "  softmax_type .................................... learnable\n"));
   EXPECT_EQ(import.at("model.sliding_window.tokens"), "8");
   EXPECT_EQ(import.at("model.sliding_window.full_layers"), "1 3");
   EXPECT_EQ(import.at("model.attention_sinks"), "true");
   const Import number =
-      import_text(dump("  window_attn_skip_freq ........................... 4\n"
-                       "  window_size ..................................... (7, 0)\n"));
+      import_text(job_dump("  window_attn_skip_freq ........................... 4\n"
+                           "  window_size ..................................... (7, 0)\n"));
   EXPECT_EQ(number.at("model.sliding_window.full_every"), "4");
   const Import none =
-      import_text(dump("  softmax_type .................................... vanilla\n"
-                       "  window_attn_skip_freq ........................... None\n"
-                       "  window_size ..................................... None\n"));
+      import_text(job_dump("  softmax_type .................................... vanilla\n"
+                           "  window_attn_skip_freq ........................... None\n"
+                           "  window_size ..................................... None\n"));
   EXPECT_EQ(none.at("model.sliding_window"), "absent");
   EXPECT_EQ(none.at("model.attention_sinks"), "absent");
 }
@@ -71,7 +53,7 @@ TEST(MegatronActivation, IsAGateOfGeluAndClamped) {
   const Import unfused = import_text(job("--quick-geglu --no-bias-gelu-fusion"));
   EXPECT_EQ(unfused.at("model.clamped_activation"), "absent");
   EXPECT_EQ(unfused.at("options.unfused"), "swiglu");
-  const Import none = import_text(dump("  activation_func_clamp_value ..................... None\n"));
+  const Import none = import_text(job_dump("  activation_func_clamp_value ..................... None\n"));
   EXPECT_EQ(none.at("model.clamped_activation"), "absent");
 }
 
