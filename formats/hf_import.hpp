@@ -98,6 +98,7 @@ class HfImport {
 
   // hf_layers.cpp: keys of layers and ends.
   void read_sizes();
+  std::optional<HfNumber> required_or(std::initializer_list<std::string_view> keys, std::int64_t of_type);
   void read_heads();
   std::optional<HfNumber> read_kv_heads();
   void read_positions();

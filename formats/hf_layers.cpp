@@ -32,13 +32,15 @@ std::optional<HfNumber> HfImport::read_kv_heads() {
   return heads;
 }
 
+// `of_type`: the number that the type gives where none of the keys stands; 0: it gives none.
+std::optional<HfNumber> HfImport::required_or(std::initializer_list<std::string_view> keys,
+                                              std::int64_t of_type) {
+  if (of_type == 0 || in_.first(keys) != nullptr) return in_.required(keys);
+  return HfNumber{.value = of_type, .key = absent(*keys.begin(), of_type), .where = in_.config().where};
+}
+
 void HfImport::read_heads() {
-  const bool by_type = architecture_.heads > 0 && in_.first({"num_attention_heads", "n_head"}) == nullptr;
-  const auto heads = by_type
-                         ? std::optional(HfNumber{.value = architecture_.heads,
-                                                  .key = absent("num_attention_heads", architecture_.heads),
-                                                  .where = in_.config().where})
-                         : in_.required({"num_attention_heads", "n_head"});
+  const auto heads = required_or({"num_attention_heads", "n_head"}, architecture_.heads);
   add("heads", heads);
   if (architecture_.latent) {
     list_unread({"head_dim", "qk_head_dim"}, "heads behind the low ranks have sizes of their own");
@@ -254,11 +256,7 @@ void HfImport::warn_of_unpriced() {
 }
 
 void HfImport::read_ends() {
-  const bool by_type = architecture_.vocab > 0 && in_.first({"vocab_size"}) == nullptr;
-  const auto vocab = by_type ? std::optional(HfNumber{.value = architecture_.vocab,
-                                                      .key = absent("vocab_size", architecture_.vocab),
-                                                      .where = in_.config().where})
-                             : in_.required({"vocab_size"});
+  const auto vocab = required_or({"vocab_size"}, architecture_.vocab);
   add("vocab", vocab);
   if (vocab) warn_of_other_head(vocab->value);
   if (const auto tied = in_.flag("tie_word_embeddings")) {
