@@ -86,6 +86,10 @@ struct MemoryRules {
   // ZeRO 3: what autograd saved of weights that were gathered for the forward lasts until the backward, but for
   // recomputed layers, beside what is gathered for the backward (DeepSpeed with layers of Transformers).
   bool keeps_gathered = false;
+  // ZeRO 3 matrix by matrix: nothing is gathered ahead while this many parameters or more are gathered. 0: no
+  // bound.
+  //   source  deepspeed/runtime/zero/stage3.py of 2021, prefetch_next_sub_modules
+  std::int64_t live_parameters = 0;
   // FSDP2: the parameters outside the layers (embedding, last norm, head) are one unit, gathered from the
   // forward's first use to the backward's last. Gathers allocate on a stream of their own, and no other
   // stream reuses its cached blocks.

@@ -19,14 +19,14 @@ using enum MemoryClass;
 
 constexpr std::int64_t kHalfBytes = 2, kFp32Bytes = 4;
 
-// Largest sum of one entry and the entries gathered ahead of it: always the next one, and more until they
-// reach `ahead`.
-Bytes largest_run(std::span<const Bytes> sizes, Bytes ahead = {}) {
+// Largest sum of one entry and the entries gathered ahead of it: the next one, and more until they reach `ahead`.
+// Beside an entry of `alone` or more nothing is gathered ahead.
+Bytes largest_run(std::span<const Bytes> sizes, Bytes ahead = {}, std::optional<Bytes> alone = {}) {
   Bytes most{};
   for (std::size_t i = 0; i < sizes.size(); ++i) {
     Bytes behind{};
     for (std::size_t j = i + 1; j < sizes.size() && (j == i + 1 || behind < ahead); ++j) behind += sizes[j];
-    most = std::max(most, sizes[i] + behind);
+    most = std::max(most, alone && sizes[i] >= *alone ? sizes[i] : sizes[i] + behind);
   }
   return most;
 }
@@ -151,6 +151,12 @@ std::vector<Bytes> RankStates::gathers() const {
   return gathers;
 }
 
+// The size from which on a unit that computes is gathered alone.
+std::optional<Bytes> RankStates::gathered_alone() const {
+  const std::int64_t live = shard_.rules.live_parameters;
+  return live > 0 ? std::optional(live * Bytes(state_bytes(shard_).weight)) : std::nullopt;
+}
+
 // Gathered weights under ZeRO 3: the unit that computes, and the next one where its gather overlaps; all
 // units where they stay gathered until the backward. A root that stays gathered lies beside them.
 Bytes RankStates::gathered_units() const {
@@ -161,7 +167,7 @@ Bytes RankStates::gathered_units() const {
   const Bytes kept = resident > 0 ? all.front() : Bytes(0);
   if (request_.job.overlap.parameters) {
     const Bytes ahead(queue_capacity(units_, shard_, zero()) / 2 * state_bytes(shard_).weight);
-    const Bytes run = kept + largest_run(passing, ahead);
+    const Bytes run = kept + largest_run(passing, ahead, gathered_alone());
     return ahead > Bytes(0) ? beside_shards(run, weights()) : run;
   }
   return passing.empty() ? kept : kept + std::ranges::max(passing);

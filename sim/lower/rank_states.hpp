@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "sim/lower/gradient_queue.hpp"
@@ -69,6 +70,7 @@ class RankStates {
   Bytes largest_unit(Bytes each) const;
   void add_unit_gradients(LedgerItems& items) const;
   Bytes beside_shards(Bytes whole, const ByteShare& all) const;
+  std::optional<Bytes> gathered_alone() const;
   Bytes gathered_units() const;
   Bytes kept_by_autograd() const;
   Bytes staged_units() const;

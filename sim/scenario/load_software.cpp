@@ -43,6 +43,8 @@ MemoryRules read_memory_rules(YamlMap& map) {
   rules.fully_shard = map.boolean("fully_shard", false);
   if (map.has("communication_unit"))
     rules.communication_unit = map.integer("communication_unit", {.min = 1, .max = kMostUnitParameters});
+  if (map.has("live_parameters"))
+    rules.live_parameters = map.integer("live_parameters", {.min = 1, .max = kMostUnitParameters});
   rules.step_messages = map.boolean("step_messages", false);
   rules.user_buffers = map.boolean("user_buffers", true);
   rules.loss_in_16_bit = map.boolean("loss_in_16_bit", false);

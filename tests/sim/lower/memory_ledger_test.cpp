@@ -130,6 +130,11 @@ TEST(Zero, OfMatricesGathersTwoOfThem) {
   job.options.rules.gathers_matrices = true;
   EXPECT_EQ(item_of(memory_of(job), "gathered units"), Bytes(2 * (14336LL * 4096 + kWords + 4096)));
   EXPECT_EQ(item_of(memory_of(job), "gradients of a gathered unit"), Bytes(4 * (kWords + 4096)));
+  job.options.rules.memory.live_parameters = 14336LL * 4096 + 1;  // gate and up, and the head: each alone
+  EXPECT_EQ(item_of(memory_of(job), "gathered units"), Bytes(2 * (14336LL * 4096 + kWords + 4096)));
+  job.options.rules.memory.live_parameters = 14336LL * 4096;  // the down projection as well
+  EXPECT_EQ(item_of(memory_of(job), "gathered units"), Bytes(2 * (kWords + 4096)));
+  job.options.rules.memory.live_parameters = 0;
   job.overlap.parameters = false;
   job.parallelism.pipeline = 4;
   EXPECT_EQ(item_of(ledger_of(job).stages[1], "gathered units"), Bytes(2 * 2 * 14336LL * 4096));
