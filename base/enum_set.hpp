@@ -16,8 +16,9 @@ class EnumSet {
   [[nodiscard]] constexpr bool has(Value value) const { return (bits_ & bit(value)) != 0; }
   [[nodiscard]] constexpr bool empty() const { return bits_ == 0; }
 
-  // What is in either, and what is in the first alone.
+  // What is in either, in both, and in the first alone.
   friend constexpr EnumSet operator|(EnumSet a, EnumSet b) { return EnumSet(a.bits_ | b.bits_); }
+  friend constexpr EnumSet operator&(EnumSet a, EnumSet b) { return EnumSet(a.bits_ & b.bits_); }
   friend constexpr EnumSet operator-(EnumSet a, EnumSet b) { return EnumSet(a.bits_ & ~b.bits_); }
   friend constexpr bool operator==(const EnumSet&, const EnumSet&) = default;
 

@@ -16,11 +16,15 @@ Linear head(const TransformerSpec& model, const Shard& shard) {
           .sixteen_bit = true};
 }
 
+const Elementwise& loss_traffic(const Shard& shard) {
+  return shard.loss() == LossKind::kCompiled ? kCompiledLossTraffic : kLossTraffic;
+}
+
 // fp32 logits need no conversion on the way: 6 bytes less in each pass.
 Op loss(std::string_view name, MemoryPass pass, const TransformerSpec& model, const Shard& shard) {
   const std::int64_t per_logit = pass.bytes - (shard.precision == Precision::kFp32 ? 6 : 0);
   const std::int64_t logits = shard.tokens() * vocabulary_share(model, shard.tensor);
-  return {.kind = shard.fused_kernels ? OpKind::kLoss : OpKind::kMemory,
+  return {.kind = shard.fuses_loss() ? OpKind::kLoss : OpKind::kMemory,
           .name = name,
           .bytes = Bytes(per_logit * logits),
           .elements = logits,
@@ -87,10 +91,10 @@ LayerOps head_operators(const TransformerSpec& model, const Shard& shard) {
   add_norm_forward(ends.forward, norm, model, shard);
   add_gather(ends.forward, {.name = "head gather", .width = model.hidden}, of_head);
   add_forward(ends.forward, linear, shard);
-  ends.forward.push_back(loss("loss", kLossTraffic.forward, model, shard));
+  ends.forward.push_back(loss("loss", loss_traffic(shard).forward, model, shard));
   add_loss_reductions(ends.forward, shard);
 
-  ends.input_gradient.push_back(loss("loss gradient", kLossTraffic.backward, model, shard));
+  ends.input_gradient.push_back(loss("loss gradient", loss_traffic(shard).backward, model, shard));
   add_gather(ends.input_gradient,
              {.name = "head input gather",
               .what = GatherOf::kInputAgain,

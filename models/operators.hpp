@@ -101,8 +101,8 @@ using LayerOps = ByPass<Ops>;  // what runs again is what shard.recompute says
 // shifted tokens, two norms and the projection.
 [[nodiscard]] LayerOps mtp_operators(const TransformerSpec& model, const Shard& shard);
 [[nodiscard]] LayerOps embedding_operators(const TransformerSpec& model, const Shard& shard);  // first stage
-// Last stage: final norm, head and loss. The loss is counted unfused; as kLoss a profile's loss_traffic
-// scales it.
+// Last stage: final norm, head and loss. The loss is counted unfused, or as Megatron-Core compiles it; as kLoss,
+// a fused one, a profile's loss_traffic scales it.
 [[nodiscard]] LayerOps head_operators(const TransformerSpec& model, const Shard& shard);
 
 // The optimizer step over `parameters` held, of which `sharded` are stepped here (parameters/N under ZeRO >=

@@ -76,6 +76,9 @@ struct SoftwareMemory {
 // What only a preset of the software says of memory: no key of a scenario has it.
 struct MemoryRules {
   bool loss_in_16_bit = false, loss_parallel = false;  // losses: loss_kind()
+  // No kernel is fused for the loss, unless the scenario names one: each of its operations reads and writes all
+  // logits, as Megatron-Core's do.
+  bool eager_loss = false;
   // Under sequence parallelism the backward reuses the gathered inputs of QKV, up and the head (PyTorch's
   // tensor-parallel linear layers save their input); Megatron-LM gathers them again. Layers with overlapped
   // tensor collectives gather again too, because their compiled gathers and GEMMs are fused.
@@ -177,6 +180,7 @@ struct Shard {
   bool recompute_stops_early = false;
   bool fused_kernels = true;  // without it nothing is fused
   LateFusions unfused = {};   // and these run unfused even so
+  LateFusions fused = {};     // these run fused in any case
   bool gradient_accumulation_fusion = true;
   Fp8Recipe fp8_recipe = Fp8Recipe::kDelayed;
   // Layouts that products with one scale a tensor read. 2: a GEMM takes both operands along k, so that a
@@ -215,6 +219,11 @@ struct Shard {
     return {.tensor = tensor, .expert = expert, .expert_tensor = expert_tensor};
   }
   [[nodiscard]] LossKind loss() const { return loss_kind(software, rules, tensor); }
+  // Is the loss a fused kernel? What Megatron-Core compiles is not, as it moves nearly as many bytes as without.
+  [[nodiscard]] bool fuses_loss() const {
+    if (software.fused_loss) return true;
+    return fused_kernels && !rules.eager_loss && loss() != LossKind::kCompiled;
+  }
   // With one expert rank there is no exchange.
   [[nodiscard]] bool sends_by_node() const {
     return expert > 1 && expert_dispatcher == ExpertDispatcher::kNodeAware;

@@ -109,6 +109,7 @@ Shard shard_of(const PricingRequest& request, double fp8_layouts, bool pairs) {
           .recompute_stops_early = request.options.rules.stops_early(request.training.recompute),
           .fused_kernels = request.options.fused_kernels,
           .unfused = request.options.unfused | request.options.rules.unfused,
+          .fused = request.options.fused,
           .gradient_accumulation_fusion = adds_in_products(request),
           .fp8_recipe = request.options.fp8_recipe,
           .fp8_layouts = fp8_layouts,

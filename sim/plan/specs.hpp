@@ -160,6 +160,7 @@ struct OptionsSpec {
   bool scatter_gather = true;  // tensor ranks send 1/t of a pipeline message each, receivers gather
   bool fused_kernels = true;
   LateFusions unfused = {};  // even where kernels are fused; the software may leave more (rules.unfused)
+  LateFusions fused = {};    // even where kernels are not fused, or the software leaves them
   bool gradient_accumulation_fusion = true;
   // Flash kernel, by its name in the profile ("fa2", "cudnn"): they differ by 1.6 to 1.9 x on one H100.
   // Empty: the one that the profile has in use.

@@ -49,6 +49,7 @@ MemoryRules read_memory_rules(YamlMap& map) {
   rules.user_buffers = map.boolean("user_buffers", true);
   rules.loss_in_16_bit = map.boolean("loss_in_16_bit", false);
   rules.fp32_shards = map.boolean("fp32_shards", false);
+  rules.eager_loss = map.boolean("eager_loss", false);
   rules.loss_parallel = map.boolean("loss_parallel", false);
   rules.gathered_inputs = map.boolean("gathered_inputs", false);
   rules.keeps_gathered = map.boolean("keeps_gathered", false);
@@ -57,7 +58,7 @@ MemoryRules read_memory_rules(YamlMap& map) {
 
 SoftwareRules read_rules(YamlMap& map) {
   SoftwareRules rules;
-  rules.unfused = load_late_fusions(map);
+  rules.unfused = load_late_fusions(map, "unfused");
   rules.recompute_stops_early = map.boolean("recompute_stops_early");
   rules.joins_clamps = map.boolean("joins_clamps", false);
   rules.repeats_flash = map.boolean("repeats_flash", false);

@@ -306,8 +306,20 @@ OverlapSpec load_overlap(YamlMap& root) {
   return spec;
 }
 
-LateFusions load_late_fusions(YamlMap& map) {
-  return load_set<LateFusion>(map, "unfused", kLateFusionNames, "is no operation that is fused by itself");
+LateFusions load_late_fusions(YamlMap& map, const char* key) {
+  return load_set<LateFusion>(map, key, kLateFusionNames, "is no operation that is fused by itself");
+}
+
+// What runs fused whatever else does. Said to be both, an operation is a mistake.
+LateFusions load_fused(YamlMap& map, const LateFusions& unfused) {
+  const LateFusions fused = load_late_fusions(map, "fused");
+  for (std::size_t i = 0; i < kLateFusionNames.size(); ++i) {
+    const auto operation = static_cast<LateFusion>(i);
+    if (fused.has(operation) && unfused.has(operation))
+      map.error("fused", "contradiction",
+                fmt::format("{} is in options.unfused as well", kLateFusionNames[i]), "name it once");
+  }
+  return fused;
 }
 
 OptionsSpec load_options(YamlMap& root) {
@@ -315,7 +327,8 @@ OptionsSpec load_options(YamlMap& root) {
   OptionsSpec spec;
   spec.scatter_gather = map.boolean("scatter_gather", true);
   spec.fused_kernels = map.boolean("fused_kernels", true);
-  spec.unfused = load_late_fusions(map);
+  spec.unfused = load_late_fusions(map, "unfused");
+  spec.fused = load_fused(map, spec.unfused);
   spec.gradient_accumulation_fusion = map.boolean("gradient_accumulation_fusion", true);
   spec.attention_kernel = map.text("attention_kernel", "");
   spec.software = map.text("software", "");

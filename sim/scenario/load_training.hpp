@@ -19,7 +19,7 @@ namespace stagecraft {
 [[nodiscard]] OffloadSpec load_offload(YamlMap& root);
 
 // `unfused`: what runs eager although element-wise kernels are fused, a list of words.
-[[nodiscard]] LateFusions load_late_fusions(YamlMap& map);
+[[nodiscard]] LateFusions load_late_fusions(YamlMap& map, const char* key);
 
 // Modules of selective recompute, a list of words.
 [[nodiscard]] RecomputeModules load_recompute_modules(YamlMap& map, const char* key);

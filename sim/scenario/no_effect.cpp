@@ -17,7 +17,7 @@ namespace stagecraft {
 
 namespace {
 
-constexpr std::array<std::string_view, 34> kIdleOfStages = {"training.precision",
+constexpr std::array<std::string_view, 35> kIdleOfStages = {"training.precision",
                                                             "training.recompute",
                                                             "training.attention",
                                                             "training.gradient_dtype",
@@ -38,6 +38,7 @@ constexpr std::array<std::string_view, 34> kIdleOfStages = {"training.precision"
                                                             "options.scatter_gather",
                                                             "options.fused_kernels",
                                                             "options.unfused",
+                                                            "options.fused",
                                                             "options.gradient_accumulation_fusion",
                                                             "options.bucket_parameters",
                                                             "options.reshard_after_forward",
@@ -348,12 +349,12 @@ void listen_to_buckets(Listener& listener, const Scenario& scenario) {
                "overlap.gradients and overlap.parameters are false, and all is reduced and gathered as one");
 }
 
-// Has the model any of the operations that do not run fused?
-bool has_any(const TransformerSpec& model, const LateFusions& unfused) {
-  return (unfused.has(LateFusion::kRmsNorm) && model.normalization == Normalization::kRmsNorm) ||
-         (unfused.has(LateFusion::kSwiglu) && is_gated(model.activation)) ||
-         (unfused.has(LateFusion::kGelu) && model.activation == Activation::kGelu) ||
-         (unfused.has(LateFusion::kRope) && (model.latent_attention || model.position == Position::kRope));
+// Has the model any of these operations?
+bool has_any(const TransformerSpec& model, const LateFusions& operations) {
+  return (operations.has(LateFusion::kRmsNorm) && model.normalization == Normalization::kRmsNorm) ||
+         (operations.has(LateFusion::kSwiglu) && is_gated(model.activation)) ||
+         (operations.has(LateFusion::kGelu) && model.activation == Activation::kGelu) ||
+         (operations.has(LateFusion::kRope) && (model.latent_attention || model.position == Position::kRope));
 }
 
 void listen_to_unfused(Listener& listener, const Scenario& scenario) {
@@ -368,6 +369,17 @@ void listen_to_unfused(Listener& listener, const Scenario& scenario) {
                "options.software fuses no such operation");
 }
 
+void listen_to_fused(Listener& listener, const Scenario& scenario) {
+  constexpr const char* kPath = "options.fused";
+  const OptionsSpec& options = scenario.options;
+  const auto* model = std::get_if<TransformerSpec>(&scenario.model);
+  if (model == nullptr || options.fused.empty()) return;
+  const bool has = has_any(*model, options.fused);
+  listener.say(kPath, !has, "the model has no such operation");
+  listener.say(kPath, has && options.fused_kernels && !has_any(*model, options.fused & options.rules.unfused),
+               "options.fused_kernels is true, and they are fused anyway");
+}
+
 void listen_to_options(Listener& listener, const Scenario& scenario) {
   const ParallelSpec& parallel = scenario.parallelism;
   listener.say("options.scatter_gather", parallel.pipeline == 1, "parallelism.pipeline is 1");
@@ -376,6 +388,7 @@ void listen_to_options(Listener& listener, const Scenario& scenario) {
                "under sequence_parallel each tensor rank sends its own part");
   listen_to_buckets(listener, scenario);
   listen_to_unfused(listener, scenario);
+  listen_to_fused(listener, scenario);
   listener.say("options.reshard_after_forward", zero_stage_in_effect(scenario) < 3,
                parallel.zero_stage < 3 ? "weights are sharded from zero_stage 3 on"
                                        : "no two ranks share the weights");

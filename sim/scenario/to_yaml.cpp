@@ -328,6 +328,7 @@ void print_options(Emitter& out, const Scenario& scenario) {
   out.flag("fused_kernels", spec.fused_kernels);
   if (scenario.origins.contains("options.unfused"))
     out.field("unfused", names_of(spec.unfused, kLateFusionNames));
+  if (scenario.origins.contains("options.fused")) out.field("fused", names_of(spec.fused, kLateFusionNames));
   out.flag("gradient_accumulation_fusion", spec.gradient_accumulation_fusion);
   if (spec.bucket_parameters) out.number("bucket_parameters", *spec.bucket_parameters);
   out.flag("reshard_after_forward", spec.reshard_after_forward.value());

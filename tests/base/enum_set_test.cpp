@@ -23,6 +23,7 @@ TEST(EnumSet, IsJoinedAndTakenAway) {
   EXPECT_EQ(two | other, (Fruits{Fruit::kApple, Fruit::kPear, Fruit::kPlum}));
   EXPECT_EQ(two - other, Fruits{Fruit::kApple});
   EXPECT_EQ(two - two, Fruits());
+  EXPECT_EQ(two & other, Fruits{Fruit::kPear});
 }
 
 }  // namespace

@@ -100,6 +100,42 @@ TEST(HeadOperators, OfAFusedLossReduceTwice) {
   EXPECT_EQ(find(ends.forward, "loss target and sum").bytes, Bytes(8 * 2048));
 }
 
+// A fused kernel moves the profile's share of the unfused count. Megatron-Core's loss is none, however many other
+// kernels are fused, and what it compiles moves nearly as much.
+TEST(HeadOperators, OfMegatronCoreReadLogitsAgainAndAgain) {
+  Shard shard = kEight;
+  const auto loss = [&](bool back) {
+    const LayerOps ends = head_operators(zoo::gpt3_175b(), shard);
+    return back ? find(ends.input_gradient, "loss gradient") : find(ends.forward, "loss");
+  };
+  EXPECT_EQ(loss(false).kind, OpKind::kLoss);
+  EXPECT_EQ(loss(true).kind, OpKind::kLoss);
+  shard.rules.eager_loss = true;
+  EXPECT_EQ(loss(false).kind, OpKind::kMemory);
+  EXPECT_EQ(loss(true).kind, OpKind::kMemory);
+  EXPECT_EQ(loss(false).bytes, Bytes(38 * 2048 * 6400));
+  shard.software.compiled_loss = true;
+  EXPECT_EQ(loss(false).kind, OpKind::kMemory);
+  EXPECT_EQ(loss(false).bytes, Bytes(34 * 2048 * 6400));
+  EXPECT_EQ(loss(true).bytes, Bytes(18 * 2048 * 6400));
+  shard.software.fused_loss = true;
+  EXPECT_EQ(loss(false).kind, OpKind::kLoss);
+  EXPECT_EQ(loss(false).bytes, Bytes(38 * 2048 * 6400));
+  shard.fused_kernels = false;
+  EXPECT_EQ(loss(true).kind, OpKind::kLoss);
+}
+
+// Without the profile's share either: a compiled loss is what it says under any software, and without fused kernels
+// the loss has none.
+TEST(HeadOperators, OfACompiledLossAreNoFusedKernelUnderAnySoftware) {
+  Shard shard = kEight;
+  shard.software.compiled_loss = true;
+  EXPECT_EQ(find(head_operators(zoo::gpt3_175b(), shard).forward, "loss").kind, OpKind::kMemory);
+  shard.software.compiled_loss = false;
+  shard.fused_kernels = false;
+  EXPECT_EQ(find(head_operators(zoo::gpt3_175b(), shard).forward, "loss").kind, OpKind::kMemory);
+}
+
 TEST(HeadOperators, ConvertNothingForTheLossInFp32) {
   const LayerOps ends = head_operators(zoo::gpt3_175b(), {.sequence = 2048, .precision = Precision::kFp32});
   EXPECT_EQ(find(ends.forward, "loss").bytes, Bytes(32LL * 2048 * 51200));

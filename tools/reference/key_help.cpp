@@ -299,6 +299,11 @@ constexpr KeyHelp kScenarioHelp[] = {
             "`swiglu` (any gate), "
             "`rope`, `gelu`",
             "`[]`"},
+    KeyHelp{"options.fused",
+            "of the same, what is one kernel all the same where `fused_kernels` is `false`, or the software "
+            "has none "
+            "(`nn.RMSNorm` since PyTorch 2.9, apex's norms)",
+            "`[]`"},
     KeyHelp{"options.gradient_accumulation_fusion", "weight gradients are added to in the product itself",
             "the software's"},
     KeyHelp{"options.attention_kernel", "flash kernel, by its name in the profile",
@@ -329,7 +334,9 @@ constexpr KeyHelp kScenarioHelp[] = {
             "what goes to the experts, forward and backward, is fp8 with a scale for each 128 values "
             "(DeepSeek-V3); what comes back is not"},
     KeyHelp{"options.memory", "what the software leaves on the GPU"},
-    KeyHelp{"options.memory.fused_loss", "the loss writes its gradient over the 16-bit logits"},
+    KeyHelp{"options.memory.fused_loss",
+            "the loss is one kernel, and writes its gradient over the 16-bit logits (Transformer Engine's, "
+            "Liger's)"},
     KeyHelp{"options.memory.compiled_loss",
             "the loss is Megatron-Core's compiled one (`--cross-entropy-loss-fusion`, `native`), which "
             "copies its "

@@ -87,6 +87,7 @@ constexpr RowKey kRowKeys[] = {
     {"attention_kernel", "options", "attention_kernel"},
     {"fused_kernels", "options", "fused_kernels"},
     {"unfused", "options", "unfused"},
+    {"fused", "options", "fused"},
     {"expert_dispatcher", "options", "expert_dispatcher"},
     {"cuda_graphs", "options", "cuda_graphs"},
     {"fp8_dispatch", "options", "fp8_dispatch"},

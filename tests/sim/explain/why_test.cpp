@@ -280,9 +280,8 @@ TEST(Why, NamesTheRankThatTheOthersWaitForAndBalancesTheSplit) {
                          {"cluster={node: dgx-h100, nodes: 4}", "parallelism={pipeline: 8, zero_stage: 1}",
                           "training={global_batch_size: 256, sequence_length: 8192}", "schedule=1f1b"});
   ASSERT_THAT(why.sentences, SizeIs(4));
-  EXPECT_THAT(why.sentences[2],
-              testing::MatchesRegex("Pipeline rank 7 works [34][0-9].[0-9] % longer than the "
-                                    "mean of the ranks, and the others wait for it."));
+  EXPECT_THAT(why.sentences[2], testing::MatchesRegex("Pipeline rank 7 works 5[0-9].[0-9] % longer than the "
+                                                      "mean of the ranks, and the others wait for it."));
   ASSERT_TRUE(why.best);
   EXPECT_EQ(why.best->words, "parallelism.stage_layers=[4,5,5,4,4,4,4,2]");
   std::set<std::string> tried;

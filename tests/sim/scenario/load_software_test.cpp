@@ -27,6 +27,26 @@ TEST(Scenario, AddsToWhatItsSoftwareDoesNotFuse) {
   EXPECT_EQ(unfused("megatron-core"), LateFusions{LateFusion::kGelu});
 }
 
+// What it names as fused is, whatever else is not; as both it is a mistake.
+TEST(Scenario, NamesWhatRunsFusedAllTheSame) {
+  const std::string head =
+      "stagecraft: 1\nmodel: llama-3-8b\ncluster: {node: dgx-h100, nodes: 1}\n"
+      "training: {global_batch_size: 8, sequence_length: 1024}\n";
+  const Result norm = read(head + "options: {fused: rmsnorm, fused_kernels: false, software: fsdp2}\n");
+  ASSERT_TRUE(norm.scenario) << norm.messages;
+  EXPECT_EQ(norm.scenario->options.fused, LateFusions{LateFusion::kRmsNorm});
+  const Result again = read(to_yaml(*norm.scenario));
+  ASSERT_TRUE(again.scenario) << again.messages;
+  EXPECT_EQ(again.scenario->options.fused, LateFusions{LateFusion::kRmsNorm});
+  const Result both = read(head + "options: {unfused: [rope, rmsnorm], fused: [rmsnorm]}\n");
+  EXPECT_FALSE(both.scenario);
+  EXPECT_THAT(
+      both.messages,
+      testing::HasSubstr("options.fused: rmsnorm is in options.unfused as well\n  hint: name it once"));
+  const Result unknown = read(head + "options: {fused: [attention]}\n");
+  EXPECT_THAT(unknown.messages, testing::HasSubstr("is no operation that is fused by itself"));
+}
+
 TEST(Scenario, TakesTheFlashKernelThatTheOptionsName) {
   const std::string head =
       "stagecraft: 1\nmodel: llama-3-8b\ncluster: {node: dgx-h100, nodes: 1}\n"
@@ -129,6 +149,8 @@ TEST(Scenario, RunsTheSoftwareOfItsProfileUnlessItNamesOne) {
   EXPECT_TRUE(options(sharded).rules.recompute_stops_early);
   EXPECT_FALSE(options(sharded).rules.recompute_gathers_again);
   EXPECT_TRUE(options(hooks).rules.recompute_gathers_again);
+  EXPECT_EQ(options(hooks).rules.memory.live_parameters, 1'000'000'000);
+  EXPECT_EQ(options(named).rules.memory.live_parameters, 0);
   EXPECT_TRUE(options(hooks).rules.gathers_matrices && !options(named).rules.gathers_matrices);
   EXPECT_GT(options(hooks).rules.piece_overhead, Duration::zero());
   EXPECT_EQ(options(named).rules.piece_overhead, Duration::zero());
@@ -145,6 +167,7 @@ TEST(Scenario, RunsTheSoftwareOfItsProfileUnlessItNamesOne) {
   EXPECT_TRUE(options(sharded).gradient_accumulation_fusion);
   EXPECT_FALSE(options(sharded).rules.memory.fully_shard || options(sharded).rules.memory.step_messages);
   EXPECT_TRUE(options(sharded).rules.memory.user_buffers);
+  EXPECT_TRUE(options(whole).rules.memory.eager_loss && !options(named).rules.memory.eager_loss);
   EXPECT_EQ(options(whole).rules.schedules, (std::vector<std::string>{"1f1b", "interleaved-1f1b"}));
   EXPECT_EQ(options(sharded).rules.schedules, std::vector<std::string>());  // it has no pipeline
   const Result again = read(to_yaml(*sharded.scenario));

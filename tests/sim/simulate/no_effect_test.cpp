@@ -34,6 +34,8 @@ const Alternatives kAlternatives[] = {
     {"options.fused_kernels", "true", "false"},
     {"options.unfused", "[]", "[swiglu, rope]"},
     {"options.unfused", "[rmsnorm]", "[gelu]"},
+    {"options.fused", "[]", "[swiglu, rope]"},
+    {"options.fused", "[rmsnorm]", "[gelu]"},
     {"options.gradient_accumulation_fusion", "true", "false"},
     {"options.bucket_parameters", "10000000", "100000000"},
     {"options.reshard_after_forward", "true", "false"},
@@ -187,6 +189,19 @@ TEST(Unfused, RotationsAreThoseOfLatentAttentionToo) {
       code(", latent_attention: {kv_rank: 512, nope_head_size: 128, rope_head_size: 64, value_head_size: "
            "128}"),
       "");
+}
+
+// What runs fused in any case counts where nothing is fused, and where the software leaves it.
+TEST(Fused, CountsWhereTheOperationWouldNotBe) {
+  const auto code = [](const char* software, const char* fused, const char* kernels) {
+    return code_of("options.fused",
+                   {std::string("options.software=") + software, std::string("options.fused=") + fused,
+                    std::string("options.fused_kernels=") + kernels});
+  };
+  EXPECT_EQ(code("megatron-core", "[rmsnorm]", "true"), "no-effect");
+  EXPECT_EQ(code("megatron-core", "[rmsnorm]", "false"), "");
+  EXPECT_EQ(code("megatron-lm-2021", "[rmsnorm]", "true"), "");
+  EXPECT_EQ(code("megatron-core", "[gelu]", "false"), "no-effect");
 }
 
 // A quarter of masters and bf16 moments makes up for the 2 bytes that the other masters take then.

@@ -180,7 +180,7 @@ constexpr SetPromise kPromises[] = {
     {"megatron_bridge_gb300", 9, 0.03, 0.08},
     {"nemo_long_b200", 8, 0.03, 0.06},
     // Nothing was fitted on these.
-    {"dgxc_moe_h100", 40, 0.075, 0.16},
+    {"dgxc_moe_h100", 40, 0.06, 0.16},
     {"vtrain_18b_175b", 36, 0.045, 0.13},
     {"megatron_sc21_rest", 11, 0.04, 0.08},
     {"sequence_parallel_175b_1t", 5, 0.025, 0.045},
@@ -198,9 +198,9 @@ constexpr SetPromise kPromises[] = {
     {"gpu_recipes_b200", 3, 0.11, 0.22},
     {"kempner_h200", 25, 0.10},
     {"own_pytorch_h200", 2, 0.03, 0.05},
-    {"own_pytorch_eager_h200", 1, 0.06, 0.06},
+    {"own_pytorch_eager_h200", 1, 0.03, 0.03},
     {"own_pytorch_h100", 2, 0.035, 0.05},
-    {"own_pytorch_eager_h100", 2, 0.11, 0.15},
+    {"own_pytorch_eager_h100", 2, 0.03, 0.03},
     {"llm_foundry_a100_40gb", 78, 0.065, 0.25},
     {"large_runs_a100", 11, 0.06, 0.10},
     {"skywork_a800", 9, 0.04, 0.06},
@@ -247,7 +247,7 @@ constexpr SetPromise kPromises[] = {
     // their sources say: docs/accuracy.md, "Unseen".
     {"bignlp_a100", 7, 0.045, 0.09},
     {"azure_nemo_a100", 11, 0.07, 0.26},
-    {"flagperf_a800", 7, 0.04, 0.07},
+    {"flagperf_a800", 7, 0.02, 0.04},
     {"atorch_fsdp_a100", 4, 0.035, 0.07},
     {"atorch_deepspeed_3d_a100", 6, 0.115, 0.13},
     {"llm_c_a100", 3, 0.035, 0.04},
@@ -264,7 +264,7 @@ constexpr SetPromise kPromises[] = {
     {"pai_qwen3_235b_h800", 4, 0.12, 0.19},
     {"te_gpt2_xl_h100", 1, 0.25, 0.25},
     {"te_gpt2_xl_h200", 1, 0.23, 0.23},
-    {"nebius_llama8b_h200", 2, 0.165, 0.18},
+    {"nebius_llama8b_h200", 2, 0.085, 0.1},
     {"prime_rl_h200", 2, 0.275, 0.37},
     {"prime_rl_b200", 4, 0.135, 0.37},
     // Predicted as soon as windows, biases of experts and clamps were priced.
@@ -351,12 +351,12 @@ TEST(MegatronBridgeOnB200, QwenThatWaitsForItsHostIsPredicted) {
 }
 
 // Held out: a GPT of 15B over 256 GPUs, and mixtures whose routing is the router's own.
-TEST(MegatronReleaseTests, ArePredictedWithinTwelvePercentOnAverageAndTheGptOnA100WithinTwo) {
+TEST(MegatronReleaseTests, ArePredictedWithinTenPercentOnAverageAndTheGptOnA100WithinThree) {
   std::vector<Row> a100 = scored("megatron_release_a100", "release_a100_15b");
   ASSERT_EQ(a100.size(), 4u);
-  expect_each_within(a100, 0.02);
-  EXPECT_LE(mean_absolute(scored("megatron_release_h100", "release_")), 0.12);
-  EXPECT_LE(mean_absolute(scored("megatron_release_gb200", "release_")), 0.12);
+  expect_each_within(a100, 0.03);
+  EXPECT_LE(mean_absolute(scored("megatron_release_h100", "release_")), 0.1);
+  EXPECT_LE(mean_absolute(scored("megatron_release_gb200", "release_")), 0.1);
 }
 
 // Left out: the first release of DeepSeek-V3 on GB200, whose time is that of its host (docs/accuracy.md).
