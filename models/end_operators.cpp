@@ -8,9 +8,10 @@ namespace stagecraft {
 
 namespace {
 
-Linear head(const TransformerSpec& model, const Shard& shard) {
+// Of `tokens`: all of the rank's, or a chunk of them.
+Linear head(const TransformerSpec& model, const Shard& shard, std::int64_t tokens) {
   return {.name = "head",
-          .tokens = shard.tokens(),
+          .tokens = tokens,
           .out = vocabulary_share(model, shard.tensor),
           .in = model.hidden,
           .sixteen_bit = true};
@@ -21,9 +22,10 @@ const Elementwise& loss_traffic(const Shard& shard) {
 }
 
 // fp32 logits need no conversion on the way: 6 bytes less in each pass.
-Op loss(std::string_view name, MemoryPass pass, const TransformerSpec& model, const Shard& shard) {
+Op loss(std::string_view name, MemoryPass pass, const TransformerSpec& model, const Shard& shard,
+        std::int64_t tokens) {
   const std::int64_t per_logit = pass.bytes - (shard.precision == Precision::kFp32 ? 6 : 0);
-  const std::int64_t logits = shard.tokens() * vocabulary_share(model, shard.tensor);
+  const std::int64_t logits = tokens * vocabulary_share(model, shard.tensor);
   return {.kind = shard.fuses_loss() ? OpKind::kLoss : OpKind::kMemory,
           .name = name,
           .bytes = Bytes(per_logit * logits),
@@ -34,11 +36,11 @@ Op loss(std::string_view name, MemoryPass pass, const TransformerSpec& model, co
 // Maximum, target logit and sum of exponentials: one fp32 per token each. A fused loss sends the last two
 // together.
 //   source  Megatron-LM core/tensor_parallel/cross_entropy.py; core/fusions/fused_cross_entropy.py
-void add_loss_reductions(Ops& ops, const Shard& shard) {
+void add_loss_reductions(Ops& ops, const Shard& shard, std::int64_t tokens) {
   if (shard.tensor == 1) return;
   const auto add = [&](std::string_view name, std::int64_t numbers) {
-    ops.push_back(collective_op(name, CollectiveKind::kAllReduce, Bytes(4 * numbers * shard.tokens()),
-                                Beside::kNothing));
+    ops.push_back(
+        collective_op(name, CollectiveKind::kAllReduce, Bytes(4 * numbers * tokens), Beside::kNothing));
   };
   add("loss maximum", 1);
   if (shard.loss() == LossKind::kFused) return add("loss target and sum", 2);
@@ -84,28 +86,33 @@ LayerOps embedding_operators(const TransformerSpec& model, const Shard& shard) {
 }
 
 LayerOps head_operators(const TransformerSpec& model, const Shard& shard) {
-  const Linear linear = head(model, shard);
   const Norm norm = residual_norm("final norm", model, shard);
   const Shard of_head = shard_of_head(shard);
   LayerOps ends;
   add_norm_forward(ends.forward, norm, model, shard);
   add_gather(ends.forward, {.name = "head gather", .width = model.hidden}, of_head);
-  add_forward(ends.forward, linear, shard);
-  ends.forward.push_back(loss("loss", loss_traffic(shard).forward, model, shard));
-  add_loss_reductions(ends.forward, shard);
+  const std::vector<std::int64_t> chunks = loss_chunks(shard);
+  for (const std::int64_t tokens : chunks) {
+    add_forward(ends.forward, head(model, shard, tokens), shard);
+    ends.forward.push_back(loss("loss", loss_traffic(shard).forward, model, shard, tokens));
+    add_loss_reductions(ends.forward, shard, tokens);
+  }
 
-  ends.input_gradient.push_back(loss("loss gradient", loss_traffic(shard).backward, model, shard));
+  for (const std::int64_t tokens : chunks)
+    ends.input_gradient.push_back(loss("loss gradient", loss_traffic(shard).backward, model, shard, tokens));
   add_gather(ends.input_gradient,
              {.name = "head input gather",
               .what = GatherOf::kInputAgain,
               .width = model.hidden,
               .beside = beside_weight_gradient(shard)},
              of_head);
-  add_input_gradient(ends.input_gradient, linear, shard);
+  for (const std::int64_t tokens : chunks)
+    add_input_gradient(ends.input_gradient, head(model, shard, tokens), shard);
   add_reduce(ends.input_gradient, "head gradient reduce", model.hidden, shard, beside_weight_gradient(shard));
   add_norm_backward(ends.input_gradient, norm, model, shard, Residual::kNone);
 
-  add_weight_gradient(ends.weight_gradient, linear, shard);
+  for (const std::int64_t tokens : chunks)
+    add_weight_gradient(ends.weight_gradient, head(model, shard, tokens), shard);
   return ends;
 }
 

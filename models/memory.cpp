@@ -22,7 +22,7 @@ constexpr std::int64_t kFp32 = 4;  // bytes
 // Sizes in bytes of the building blocks of a layer's tensors.
 class LayerSizes {
  public:
-  LayerSizes(const TransformerSpec& model, const Shard& shard)
+  LayerSizes(const TransformerSpec& model, const Shard& shard)  // both outlive it
       : model_(model), shard_(shard), widths_(widths(model, shard.tensor)) {}
 
   [[nodiscard]] std::int64_t element() const { return element_bytes(shard_.precision); }
@@ -264,6 +264,30 @@ std::int64_t logits(const TransformerSpec& model, const Shard& shard) {
   return shard.tokens() * vocabulary_share(model, shard.tensor);
 }
 
+// Matrices of `logits` elements that a loss keeps, and has besides in either pass, in bytes.
+struct LossMatrices {
+  std::string_view name;  // of the kept one
+  std::int64_t kept = 0, forward = 0, backward = 0;
+};
+LossMatrices loss_matrices(const Shard& shard, std::int64_t logits) {
+  const std::int64_t sixteen = element_bytes(shard.precision) * logits, fp32 = kFp32 * logits;
+  switch (shard.loss()) {
+    case LossKind::kFused:
+      return {.name = "logits, then their gradient", .kept = sixteen};
+    case LossKind::k16Bit:
+      return {.name = "logits", .kept = sixteen, .forward = 0, .backward = sixteen};
+    case LossKind::kSoftmax:  // the gradient; the logits are freed before it
+      return {.name = "softmax of the logits", .kept = fp32, .forward = sixteen, .backward = sixteen};
+    case LossKind::kCompiled:
+      return {.name = "softmax of the logits", .kept = fp32, .forward = sixteen, .backward = sixteen + fp32};
+    case LossKind::kFp32Logits:  // gradients of the loss and of log-softmax
+      return {.name = "softmax of the logits", .kept = fp32, .forward = fp32, .backward = 2 * fp32};
+    case LossKind::kShardedFp32Logits:
+      return {.name = "softmax of the logits", .kept = fp32, .forward = fp32, .backward = 3 * fp32};
+  }
+  return {};
+}
+
 // Key and value blocks of a context ring in transit: two at a time (Liu et al., arXiv 2310.01889). In the
 // backward their gradients travel along. An all-gather holds all blocks at once.
 struct RingBytes {
@@ -375,21 +399,13 @@ SavedTensors head_tensors(const TransformerSpec& model, const Shard& shard) {
   const LayerSizes sizes(model, of_head);
   SavedTensors tensors;
   keep(tensors, "final norm input", sizes.normed(sizes.residual()));
-  keep(tensors, "head input", sizes.column_input());
-  switch (shard.loss()) {
-    case LossKind::kFused:
-      keep(tensors, "logits, then their gradient", sizes.element() * logits(model, shard));
-      break;
-    case LossKind::k16Bit:
-      keep(tensors, "logits", sizes.element() * logits(model, shard));
-      break;
-    case LossKind::kSoftmax:
-    case LossKind::kCompiled:
-    case LossKind::kFp32Logits:
-    case LossKind::kShardedFp32Logits:
-      keep(tensors, "softmax of the logits", kFp32 * logits(model, shard));
-      break;
+  if (shard.chunks_loss()) {
+    keep(tensors, "gradient of the head input", sizes.residual());
+    return tensors;
   }
+  keep(tensors, "head input", sizes.column_input());
+  const LossMatrices matrices = loss_matrices(shard, logits(model, shard));
+  keep(tensors, matrices.name, matrices.kept);
   return tensors;
 }
 
@@ -412,27 +428,21 @@ Bytes head_activation(const TransformerSpec& model, const Shard& shard) {
 }
 
 Bytes head_logits(const TransformerSpec& model, const Shard& shard) {
+  if (shard.chunks_loss()) return {};
   return Bytes(element_bytes(shard.precision) * logits(model, shard));
 }
 
 HeadTransient head_transient(const TransformerSpec& model, const Shard& shard) {
-  const Bytes sixteen = head_logits(model, shard);
-  const Bytes fp32(kFp32 * logits(model, shard));
-  switch (shard.loss()) {
-    case LossKind::kSoftmax:
-      return {.forward = sixteen, .backward = sixteen};  // the gradient; the logits are freed before it
-    case LossKind::kCompiled:
-      return {.forward = sixteen, .backward = sixteen + fp32};
-    case LossKind::k16Bit:
-      return {.forward = Bytes(0), .backward = sixteen};
-    case LossKind::kFp32Logits:
-      return {.forward = fp32, .backward = 2 * fp32};  // gradients of the loss and of log-softmax
-    case LossKind::kShardedFp32Logits:
-      return {.forward = fp32, .backward = 3 * fp32};
-    case LossKind::kFused:
-      return {};
+  if (!shard.chunks_loss()) {
+    const LossMatrices all = loss_matrices(shard, logits(model, shard));
+    return {.forward = Bytes(all.forward), .backward = Bytes(all.backward)};
   }
-  return {};
+  const LossMatrices chunk =
+      loss_matrices(shard, loss_chunks(shard).front() * vocabulary_share(model, shard.tensor));
+  const Shard of_head = shard_of_head(shard);
+  const LayerSizes sizes(model, of_head);
+  return {.forward = Bytes(sizes.column_input() + chunk.kept + std::max(chunk.forward, chunk.backward)),
+          .backward = {}};
 }
 
 Bytes boundary_activation(const TransformerSpec& model, const Shard& shard) {

@@ -73,7 +73,8 @@ using SavedTensors = std::vector<SavedTensor>;
 // Kept per micro-batch in flight: token ids and the dropout mask.
 [[nodiscard]] SavedTensors embedding_tensors(const TransformerSpec& model, const Shard& shard);
 // Kept: inputs of the final norm and of the head, and the fp32 softmax of the logits; where the loss is fused
-// their 16-bit gradient, where it is in 16 bit the logits.
+// their 16-bit gradient, where it is in 16 bit the logits. In chunks the input of the norm and the gradient of the
+// head's input.
 [[nodiscard]] SavedTensors head_tensors(const TransformerSpec& model, const Shard& shard);
 
 // Tensors that the weight gradients of a layer need when the backward is split: the inputs of its GEMMs and
@@ -83,10 +84,12 @@ using SavedTensors = std::vector<SavedTensor>;
                                               LayerKind kind = LayerKind::kDense);
 
 [[nodiscard]] Bytes head_activation(const TransformerSpec& model, const Shard& shard);
-// Logits of all tokens over this rank's share of the vocabulary, in 16 bit; their gradient has the same size.
+// Logits of all tokens over this rank's share of the vocabulary, in 16 bit; their gradient has the same size. None
+// in chunks.
 [[nodiscard]] Bytes head_logits(const TransformerSpec& model, const Shard& shard);
 // Tensors that live only during the loss, besides those it keeps: the logits in the forward and their
-// gradient in the backward, as fp32 matrices where the software casts them. None where the loss is fused.
+// gradient in the backward, as fp32 matrices where the software casts them. None where the loss is fused. In chunks
+// the forward has the matrices of both passes for one of them, and the head's input.
 //   source  Megatron-LM's vocabulary-parallel loss keeps an fp32 softmax, no logits, and its gradient is written
 //           over it (megatron/core/tensor_parallel/cross_entropy.py); peak memory of its own tests
 struct HeadTransient {

@@ -1,5 +1,8 @@
 #include "models/op_builder.hpp"
 
+#include <algorithm>
+
+#include "base/ceil_div.hpp"
 #include "base/check.hpp"
 
 namespace stagecraft {
@@ -108,6 +111,14 @@ Shard shard_of_head(const Shard& shard) {
   Shard head = sixteen_bit(shard);
   head.overlap_tensor = false;
   return head;
+}
+
+std::vector<std::int64_t> loss_chunks(const Shard& shard) {
+  const std::int64_t most = ceil_div(shard.tokens(), shard.software.loss_chunks);
+  std::vector<std::int64_t> chunks;
+  for (std::int64_t left = shard.tokens(); left > 0; left -= chunks.back())
+    chunks.push_back(std::min(left, most));
+  return chunks;
 }
 
 std::int64_t operand_bytes(Precision precision) {

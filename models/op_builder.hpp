@@ -9,6 +9,7 @@
 
 #include <cstdint>
 #include <string_view>
+#include <vector>
 
 #include "models/fp8_casts.hpp"
 #include "models/operators.hpp"
@@ -36,6 +37,8 @@ struct Linear {
 [[nodiscard]] Shard sixteen_bit(Shard shard);
 // The shard for the head: its input is in 16 bit, and gathered in one where layers gather theirs in chunks.
 [[nodiscard]] Shard shard_of_head(const Shard& shard);
+// Tokens of each chunk of head and loss: all but the last alike.
+[[nodiscard]] std::vector<std::int64_t> loss_chunks(const Shard& shard);
 
 // Under sequence parallelism tensor ranks gather the inputs of column-parallel GEMMs, and the gradients after
 // row-parallel ones, in fp8: each rank casts its own rows before. Otherwise such a tensor comes as `local`.

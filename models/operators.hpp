@@ -103,6 +103,8 @@ using LayerOps = ByPass<Ops>;  // what runs again is what shard.recompute says
 [[nodiscard]] LayerOps embedding_operators(const TransformerSpec& model, const Shard& shard);  // first stage
 // Last stage: final norm, head and loss. The loss is counted unfused, or as Megatron-Core compiles it; as kLoss,
 // a fused one, a profile's loss_traffic scales it.
+// In chunks of the tokens each operator of head and loss is there once a chunk, in the pass that it belongs to, although
+// the forward runs them all: on the stage with the head its backward comes next in any order.
 [[nodiscard]] LayerOps head_operators(const TransformerSpec& model, const Shard& shard);
 
 // The optimizer step over `parameters` held, of which `sharded` are stepped here (parameters/N under ZeRO >=

@@ -55,6 +55,10 @@ inline constexpr std::string_view kExpertDispatcherNames[] = {"all-to-all", "all
 // kernels.
 struct SoftwareMemory {
   bool fused_loss = false, compiled_loss = false, fp32_logits = false;  // losses: loss_kind()
+  // Head and loss run over so many parts of the tokens, each forward and backward before the next: there are
+  // logits of one part only, and the gradient of the head's input is kept in place of the input.
+  //   source  pytorch/torchtitan #2937 (ChunkedCELoss); Liger's fused linear cross entropy (arXiv 2410.10989)
+  std::int64_t loss_chunks = 1;
   // A stage keeps what it sent: until the backward of that micro-batch (DeepSpeed's pipeline), under
   // step_messages until the step ends, when the last stage joins what it kept (PyTorch's until mid 2025).
   bool keep_outputs = false;
@@ -219,6 +223,7 @@ struct Shard {
     return {.tensor = tensor, .expert = expert, .expert_tensor = expert_tensor};
   }
   [[nodiscard]] LossKind loss() const { return loss_kind(software, rules, tensor); }
+  [[nodiscard]] bool chunks_loss() const { return software.loss_chunks > 1; }
   // Is the loss a fused kernel? What Megatron-Core compiles is not, as it moves nearly as many bytes as without.
   [[nodiscard]] bool fuses_loss() const {
     if (software.fused_loss) return true;

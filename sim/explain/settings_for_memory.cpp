@@ -74,6 +74,13 @@ Words narrow_moments(const Scenario& scenario) {
   return only_if(training.precision != Precision::kFp32 && training.moment == Precision::kFp32, "bf16");
 }
 
+// Of losses that are PyTorch's own: those of Megatron-LM come whole. torchtitan makes eight.
+Words chunks_of_the_loss(const Scenario& scenario) {
+  const OptionsSpec& options = scenario.options;
+  const bool own = options.memory.fp32_logits || options.rules.memory.loss_parallel;
+  return only_if(own && options.memory.loss_chunks == 1, "8");
+}
+
 // States over more replicas, up to all of them.
 Words wider_zero_groups(const Scenario& scenario) {
   const ParallelSpec& parallel = scenario.parallelism;
@@ -160,6 +167,7 @@ constexpr Candidate kCandidates[] = {
     {"training.micro_batch_size", smaller_micro_batches},
     {"options.fp8_parameters", weights_in_fp8},
     {"training.moment_dtype", narrow_moments},
+    {"options.memory.loss_chunks", chunks_of_the_loss},
     {"parallelism.zero_group", wider_zero_groups},
     {"options.reshard_after_forward", gathering_again},
     {"parallelism.tensor", [](const Scenario& s) { return twice(s, &ParallelSpec::tensor); },

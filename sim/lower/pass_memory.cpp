@@ -167,7 +167,11 @@ class StageSum {
     if (content_.embedding) held += boundary_activation(model_, shard_);  // the gradient of its output
     return held + held_by_head() * heads();
   }
-  Bytes held_by_head() const { return boundary_activation(model_, shard_) + head_logits(model_, shard_); }
+  // In chunks the weight gradient is there when the forward ends.
+  Bytes held_by_head() const {
+    if (shard_.chunks_loss()) return {};
+    return boundary_activation(model_, shard_) + head_logits(model_, shard_);
+  }
 
   // A layer runs before the head has made its tensors.
   SavedTensors layer_forward(const LayerCount& count) const {
@@ -262,13 +266,16 @@ class StageSum {
   Bytes whole_rows() const { return boundary_activation(model_, shard_) * (gathers() ? shard_.tensor : 1); }
   bool gathers() const { return shard_.sequence_parallel && shard_.tensor > 1; }
 
+  // In chunks it makes the gradients as well.
   SavedTensors head_forward() const {
     return nonzero({{"logits", head_transient(model_, shard_).forward},
-                    {"working tensors of the head", gathered_input()}});
+                    {"working tensors of the head", gathered_input()},
+                    {"weight gradient of the head", shard_.chunks_loss() ? head_gradient() : Bytes(0)}});
   }
 
   // The input, gathered again, and its gradient.
   SavedTensors head_backward(Half half) const {
+    if (shard_.chunks_loss()) return {};
     return nonzero({{"gradient of the logits", head_transient(model_, shard_).backward},
                     {"working tensors of the head", gathered_input() + whole_rows()},
                     {"weight gradient of the head", half == Half::kBoth ? head_gradient() : Bytes(0)}});
@@ -284,7 +291,8 @@ class StageSum {
   // gradient of its output when the embedding does.
   SavedTensors weight_gradients() const {
     SavedTensors most;
-    if (content_.head) most = nonzero({{"weight gradient of the head", head_gradient()}});
+    if (content_.head && !shard_.chunks_loss())
+      most = nonzero({{"weight gradient of the head", head_gradient()}});
     const Bytes head = content_.head ? held_by_head() : Bytes(0);
     for (const LayerCount& count : counts_)
       larger(most, nonzero({{"weight gradient", std::max(weight_gradient(count.kind) - head, Bytes(0))}}));

@@ -161,6 +161,8 @@ std::optional<bool> given_boolean(YamlMap& map, std::string_view key) {
   return map.has(key) ? std::optional(map.boolean(key)) : std::nullopt;
 }
 
+constexpr std::int64_t kMostLossChunks = 1024;
+
 // Memory of the software: `options.memory`.
 SoftwareMemory load_software_memory(YamlMap& options) {
   YamlMap map = options.map("memory");
@@ -168,6 +170,7 @@ SoftwareMemory load_software_memory(YamlMap& options) {
   spec.fused_loss = map.boolean("fused_loss", false);
   spec.compiled_loss = map.boolean("compiled_loss", false);
   spec.fp32_logits = map.boolean("fp32_logits", false);
+  spec.loss_chunks = map.integer("loss_chunks", {.min = 1, .max = kMostLossChunks, .fallback = 1});
   spec.keep_outputs = map.boolean("keep_outputs", false);
   spec.gradient_placeholders = map.boolean("gradient_placeholders", false);
   spec.whole_gradients = given_boolean(map, "whole_gradients");

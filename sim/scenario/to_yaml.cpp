@@ -344,6 +344,7 @@ void print_options(Emitter& out, const Scenario& scenario) {
   out.flag("fused_loss", spec.memory.fused_loss);
   out.flag("compiled_loss", spec.memory.compiled_loss);
   out.flag("fp32_logits", spec.memory.fp32_logits);
+  if (spec.memory.loss_chunks > 1) out.number("loss_chunks", spec.memory.loss_chunks);
   out.flag("keep_outputs", spec.memory.keep_outputs);
   out.flag("gradient_placeholders", spec.memory.gradient_placeholders);
   out.flag("whole_gradients", spec.memory.whole_gradients.value());

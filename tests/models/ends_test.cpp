@@ -136,6 +136,27 @@ TEST(HeadOperators, OfACompiledLossAreNoFusedKernelUnderAnySoftware) {
   EXPECT_EQ(find(head_operators(zoo::gpt3_175b(), shard).forward, "loss").kind, OpKind::kMemory);
 }
 
+// Three chunks of 2,048 tokens: 683, 683 and 682. All of it is done, in smaller products.
+TEST(HeadOperators, InChunksDoTheSameInParts) {
+  Shard shard = kEight;
+  const LayerOps whole = head_operators(zoo::gpt3_175b(), shard);
+  shard.software.loss_chunks = 3;
+  const LayerOps parts = head_operators(zoo::gpt3_175b(), shard);
+  EXPECT_EQ(names(parts.forward),
+            (Names{"final norm", "head", "loss", "loss maximum", "loss target", "loss sum", "head", "loss",
+                   "loss maximum", "loss target", "loss sum", "head", "loss", "loss maximum", "loss target",
+                   "loss sum"}));
+  EXPECT_EQ(parts.forward[1].gemm.m, 683);
+  EXPECT_EQ(parts.forward[11].gemm.m, 682);
+  EXPECT_EQ(names(parts.weight_gradient), (Names{"head", "head", "head"}));
+  EXPECT_EQ(parts.weight_gradient[0].gemm.k, 683);
+  EXPECT_EQ(total_flops(parts.forward), total_flops(whole.forward));
+  EXPECT_EQ(total_flops(parts.input_gradient), total_flops(whole.input_gradient));
+  EXPECT_EQ(total_flops(parts.weight_gradient), total_flops(whole.weight_gradient));
+  EXPECT_EQ(parts.forward[2].bytes + parts.forward[7].bytes + parts.forward[12].bytes,
+            find(whole.forward, "loss").bytes);
+}
+
 TEST(HeadOperators, ConvertNothingForTheLossInFp32) {
   const LayerOps ends = head_operators(zoo::gpt3_175b(), {.sequence = 2048, .precision = Precision::kFp32});
   EXPECT_EQ(find(ends.forward, "loss").bytes, Bytes(32LL * 2048 * 51200));

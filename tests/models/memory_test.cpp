@@ -9,6 +9,7 @@
 
 #include "base/units.hpp"
 #include "models/expert_exchange.hpp"
+#include "models/op_builder.hpp"
 #include "models/operators.hpp"
 #include "tests/models/zoo.hpp"
 
@@ -581,6 +582,26 @@ TEST(HeadTransient, OfACompiledLossIsAThirdMatrix) {
 }
 
 // Each goes before all that were named before it.
+// Llama 3 8B over 8,192 tokens in 8 chunks: of 8 GiB of fp32 matrices an eighth while the forward runs, beside the head's
+// input, and its gradient in the input's place until the backward. The chunks may be of one token.
+TEST(HeadTransient, InChunksIsOfOneChunk) {
+  Shard shard{.sequence = 8192};
+  shard.software.fp32_logits = true;
+  shard.software.loss_chunks = 8;
+  const std::int64_t row = 2LL * 8192 * 4096, fp32 = 4LL * 1024 * 128256;
+  const HeadTransient head = head_transient(zoo::llama3_8b(), shard);
+  EXPECT_EQ(head.forward, Bytes(row + 3 * fp32));
+  EXPECT_EQ(head.backward, Bytes(0));
+  EXPECT_EQ(head_activation(zoo::llama3_8b(), shard), Bytes(2 * row));
+  EXPECT_EQ(head_tensors(zoo::llama3_8b(), shard).back().name, "gradient of the head input");
+  EXPECT_EQ(head_logits(zoo::llama3_8b(), shard), Bytes(0));
+  EXPECT_EQ(loss_chunks(shard), std::vector<std::int64_t>(8, 1024));
+  shard.software.loss_chunks = 3;
+  EXPECT_EQ(loss_chunks(shard), (std::vector<std::int64_t>{2731, 2731, 2730}));
+  shard.sequence = 2;
+  EXPECT_EQ(loss_chunks(shard), (std::vector<std::int64_t>{1, 1}));
+}
+
 TEST(LossKind, IsOneOfThoseThatAreNamed) {
   Shard shard{.tensor = 2};
   EXPECT_EQ(shard.loss(), LossKind::kSoftmax);

@@ -343,6 +343,11 @@ constexpr KeyHelp kScenarioHelp[] = {
             "softmax"},
     KeyHelp{"options.memory.fp32_logits", "the loss is PyTorch's own over fp32 logits",
             "`false`; `true` of deepspeed, and of fsdp2 without `fused_kernels`"},
+    KeyHelp{
+        "options.memory.loss_chunks",
+        "parts of the tokens over which head and loss run, each forward and backward before the next "
+        "(torchtitan's "
+        "`ChunkedCELoss`: 8; Liger's fused linear cross entropy: vocabulary over hidden size, rounded up)"},
     KeyHelp{"options.memory.keep_outputs",
             "a stage keeps what it sent: until its backward (DeepSpeed's pipeline); of fsdp2 until the step "
             "ends, when the last stage joins its logits (PyTorch's pipeline until mid 2025)"},

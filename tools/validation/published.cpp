@@ -97,6 +97,7 @@ constexpr RowKey kRowKeys[] = {
     {"fused_loss", "options.memory", "fused_loss"},
     {"compiled_loss", "options.memory", "compiled_loss"},
     {"fp32_logits", "options.memory", "fp32_logits"},
+    {"loss_chunks", "options.memory", "loss_chunks"},
     {"keep_outputs", "options.memory", "keep_outputs"},
     {"gradient_placeholders", "options.memory", "gradient_placeholders"},
     {"whole_gradients", "options.memory", "whole_gradients"},

@@ -165,6 +165,18 @@ TEST(MemoryWhatIfs, TryFlashAttentionWhereItIsUnfused) {
   EXPECT_FALSE(answer_to(ask("llama3-8b-fsdp-64xH100.yaml", {}), flash));
 }
 
+// PyTorch's own loss may run in chunks, Megatron-LM's may not.
+TEST(MemoryWhatIfs, TryTheLossInChunksWhereItIsPytorchs) {
+  const std::vector<std::string> chunks = {"options.memory.loss_chunks=8"};
+  const Asked own =
+      ask("llama3-8b-fsdp-64xH100.yaml", {"training.micro_batch_size=2", "training.recompute=full",
+                                          "options={software: fsdp2, fused_kernels: false}"});
+  ASSERT_TRUE(answer_to(own, chunks));
+  EXPECT_LT(answer_to(own, chunks)->peak / own.now.memory.heaviest().peak(), 0.7);
+  EXPECT_FALSE(answer_to(ask("llama3-8b-fsdp-64xH100.yaml", {"options.software=megatron-core"}), chunks));
+  EXPECT_FALSE(answer_to(ask("llama3-8b-fsdp-64xH100.yaml", {"options.memory.loss_chunks=4"}), chunks));
+}
+
 TEST(MemoryWhatIfs, TryAllDivisorsOfAMicroBatch) {
   const auto sizes = [](const std::string& size) {
     std::vector<std::string> tried;

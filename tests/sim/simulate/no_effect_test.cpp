@@ -40,6 +40,7 @@ const Alternatives kAlternatives[] = {
     {"options.bucket_parameters", "10000000", "100000000"},
     {"options.reshard_after_forward", "true", "false"},
     {"options.memory.keep_outputs", "true", "false"},
+    {"options.memory.loss_chunks", "1", "8"},
     {"options.expert_dispatcher", "all-to-all", "all-gather"},
     {"options.expert_dispatcher", "all-to-all", "node-aware"},
     {"options.fp8_dispatch", "false", "true"},
