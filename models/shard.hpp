@@ -147,6 +147,13 @@ enum class LossKind : std::uint8_t {
   return software.compiled_loss ? LossKind::kCompiled : LossKind::kSoftmax;
 }
 
+// Is the loss a fused kernel? What Megatron-Core compiles is not, as it moves nearly as many bytes as without.
+[[nodiscard]] constexpr bool fuses_loss(const SoftwareMemory& software, const MemoryRules& rules,
+                                        bool fused_kernels) {
+  if (software.fused_loss) return true;
+  return fused_kernels && !rules.eager_loss && loss_kind(software, rules, 1) != LossKind::kCompiled;
+}
+
 // Split of the weights: dense ones `tensor` ways, routed experts `expert` x `expert_tensor` ways.
 struct WeightSplit {
   std::int64_t tensor = 1, expert = 1, expert_tensor = 1;
@@ -224,11 +231,7 @@ struct Shard {
   }
   [[nodiscard]] LossKind loss() const { return loss_kind(software, rules, tensor); }
   [[nodiscard]] bool chunks_loss() const { return software.loss_chunks > 1; }
-  // Is the loss a fused kernel? What Megatron-Core compiles is not, as it moves nearly as many bytes as without.
-  [[nodiscard]] bool fuses_loss() const {
-    if (software.fused_loss) return true;
-    return fused_kernels && !rules.eager_loss && loss() != LossKind::kCompiled;
-  }
+  [[nodiscard]] bool fuses_loss() const { return stagecraft::fuses_loss(software, rules, fused_kernels); }
   // With one expert rank there is no exchange.
   [[nodiscard]] bool sends_by_node() const {
     return expert > 1 && expert_dispatcher == ExpertDispatcher::kNodeAware;

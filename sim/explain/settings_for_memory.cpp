@@ -81,6 +81,10 @@ Words chunks_of_the_loss(const Scenario& scenario) {
   return only_if(own && options.memory.loss_chunks == 1, "8");
 }
 
+Words fused_loss(const Scenario& scenario) {
+  return only_if(!scenario.options.memory.fused_loss, "true");
+}
+
 // States over more replicas, up to all of them.
 Words wider_zero_groups(const Scenario& scenario) {
   const ParallelSpec& parallel = scenario.parallelism;
@@ -167,6 +171,7 @@ constexpr Candidate kCandidates[] = {
     {"training.micro_batch_size", smaller_micro_batches},
     {"options.fp8_parameters", weights_in_fp8},
     {"training.moment_dtype", narrow_moments},
+    {"options.memory.fused_loss", fused_loss},
     {"options.memory.loss_chunks", chunks_of_the_loss},
     {"parallelism.zero_group", wider_zero_groups},
     {"options.reshard_after_forward", gathering_again},

@@ -26,6 +26,7 @@ class Changes {
       overlaps(*model);
       dispatch(*model);
       launches();
+      loss();
       sharding();
       less_sharding();
       offload();
@@ -133,6 +134,13 @@ class Changes {
 
   void launches() {
     if (scenario_.options.launches_operators()) add({"options.cuda_graphs=layers"});
+  }
+
+  // Transformer Engine's, Liger's or another of one kernel.
+  void loss() {
+    const OptionsSpec& options = scenario_.options;
+    if (!fuses_loss(options.memory, options.rules.memory, options.fused_kernels))
+      add({"options.memory.fused_loss=true"});
   }
 
   void sharding() {

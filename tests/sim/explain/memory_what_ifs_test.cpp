@@ -177,6 +177,17 @@ TEST(MemoryWhatIfs, TryTheLossInChunksWhereItIsPytorchs) {
   EXPECT_FALSE(answer_to(ask("llama3-8b-fsdp-64xH100.yaml", {"options.memory.loss_chunks=4"}), chunks));
 }
 
+// Its gradient lies over the 16-bit logits, where Megatron-Core keeps their softmax in fp32.
+TEST(MemoryWhatIfs, TryAFusedLoss) {
+  const std::vector<std::string> fused = {"options.memory.fused_loss=true"};
+  const std::string job = "parallelism={zero_stage: 1}", full = "training.recompute=full";
+  EXPECT_TRUE(
+      answer_to(ask("llama3-8b-fsdp-64xH100.yaml", {job, full, "options={software: megatron-core}"}), fused));
+  EXPECT_FALSE(answer_to(ask("llama3-8b-fsdp-64xH100.yaml",
+                             {job, full, "options={software: megatron-core, memory: {fused_loss: true}}"}),
+                         fused));
+}
+
 TEST(MemoryWhatIfs, TryAllDivisorsOfAMicroBatch) {
   const auto sizes = [](const std::string& size) {
     std::vector<std::string> tried;

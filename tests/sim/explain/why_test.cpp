@@ -289,6 +289,18 @@ TEST(Why, NamesTheRankThatTheOthersWaitForAndBalancesTheSplit) {
   EXPECT_TRUE(tried.contains("parallelism.stage_layers=[4,4,4,4,4,5,5,2]"));
 }
 
+TEST(Why, TriesAFusedLossWhereThereIsNone) {
+  const auto tries = [](const std::string& options) {
+    const Why why =
+        why_of("llama3-8b-64xA100.yaml", {"cluster={node: dgx-h100, nodes: 8}", "options=" + options});
+    return std::ranges::count(why.changes, "options.memory.fused_loss=true", &TriedChange::words);
+  };
+  EXPECT_EQ(tries("{software: megatron-core}"), 1);
+  EXPECT_EQ(tries("{software: megatron-core, memory: {compiled_loss: true}}"), 1);
+  EXPECT_EQ(tries("{software: megatron-core, memory: {fused_loss: true}}"), 0);
+  EXPECT_EQ(tries("{software: megatron-lm-2021}"), 0);
+}
+
 // The last rank has two layers in each of its two chunks, and the head: either chunk gives one away.
 TEST(Why, BalancesRanksOfSeveralChunks) {
   const Why why =

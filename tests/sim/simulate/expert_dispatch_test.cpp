@@ -77,6 +77,7 @@ TEST(BiasedExperts, AreSaidToBeTooFast) {
   };
   EXPECT_NE(note(in_fp8("current")), "");
   EXPECT_EQ(note(in_fp8("mxfp8")), "");
+  EXPECT_NE(note(in_fp8("mxfp8, fused_kernels: false")), "");
 }
 
 ParallelPlan plan_of(const Scenario& scenario) {
