@@ -18,7 +18,8 @@ namespace stagecraft {
 [[nodiscard]] OptionsSpec load_options(YamlMap& root);
 [[nodiscard]] OffloadSpec load_offload(YamlMap& root);
 
-// `unfused`: what runs eager although element-wise kernels are fused, a list of words.
+// Operations under `key`, a list of words: `unfused`, which run eager although element-wise kernels are fused, or
+// `fused`, which are one kernel in any case.
 [[nodiscard]] LateFusions load_late_fusions(YamlMap& map, const char* key);
 
 // Modules of selective recompute, a list of words.
