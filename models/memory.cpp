@@ -432,6 +432,11 @@ Bytes head_logits(const TransformerSpec& model, const Shard& shard) {
   return Bytes(element_bytes(shard.precision) * logits(model, shard));
 }
 
+Bytes held_by_head(const TransformerSpec& model, const Shard& shard) {
+  if (shard.chunks_loss()) return {};
+  return boundary_activation(model, shard) + head_logits(model, shard);
+}
+
 HeadTransient head_transient(const TransformerSpec& model, const Shard& shard) {
   if (!shard.chunks_loss()) {
     const LossMatrices all = loss_matrices(shard, logits(model, shard));

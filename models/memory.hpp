@@ -87,6 +87,9 @@ using SavedTensors = std::vector<SavedTensor>;
 // Logits of all tokens over this rank's share of the vocabulary, in 16 bit; their gradient has the same size. None
 // in chunks.
 [[nodiscard]] Bytes head_logits(const TransformerSpec& model, const Shard& shard);
+// What the weight gradient of the head needs when the backward is split: its input and the gradient of the logits.
+// Nothing in chunks, whose forward makes it.
+[[nodiscard]] Bytes held_by_head(const TransformerSpec& model, const Shard& shard);
 // Tensors that live only during the loss, besides those it keeps: the logits in the forward and their
 // gradient in the backward, as fp32 matrices where the software casts them. None where the loss is fused. In chunks
 // the forward has the matrices of both passes for one of them, and the head's input.

@@ -36,8 +36,7 @@ UnitMemory of_backward(const TransformerSpec& model, const Shard& shard, const S
 
 UnitMemory of_weight_gradient(const TransformerSpec& model, const Shard& shard, const StageUnit& unit) {
   const Bytes row = boundary_activation(model, shard);
-  if (unit.kind == UnitKind::kHead)
-    return {.kept = shard.chunks_loss() ? Bytes(0) : row + head_logits(model, shard), .working = {}};
+  if (unit.kind == UnitKind::kHead) return {.kept = held_by_head(model, shard), .working = {}};
   if (!is_layer(unit)) return {.kept = row, .working = word_gradient(model, shard)};
   return {.kept = held_for_weight_gradients(model, shard.of_layers(false), kind_of(model, unit)),
           .working = {}};

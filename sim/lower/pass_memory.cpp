@@ -167,11 +167,7 @@ class StageSum {
     if (content_.embedding) held += boundary_activation(model_, shard_);  // the gradient of its output
     return held + held_by_head() * heads();
   }
-  // In chunks the weight gradient is there when the forward ends.
-  Bytes held_by_head() const {
-    if (shard_.chunks_loss()) return {};
-    return boundary_activation(model_, shard_) + head_logits(model_, shard_);
-  }
+  Bytes held_by_head() const { return stagecraft::held_by_head(model_, shard_); }
 
   // A layer runs before the head has made its tensors.
   SavedTensors layer_forward(const LayerCount& count) const {
