@@ -35,17 +35,20 @@ constexpr std::string_view kUnfusedOnly = "of unfused attention";
 constexpr std::string_view kHousekeeping = "housekeeping of the process";
 constexpr std::string_view kDeepSpeed = "of DeepSpeed", kDeepSpeedOff = "of DeepSpeed, which is off";
 constexpr std::string_view kDeepSpeedExperts = "experts of Megatron-DeepSpeed, and there is no --deepspeed";
-constexpr std::string_view kFp8Off = "without fp8";
-constexpr std::string_view kFp8Scaling = "scaling recipes of fp8";
+constexpr std::string_view kFp8Off = "without fp8", kFp4Off = "without fp4";
+constexpr std::string_view kFp8Scaling = "scaling recipes of fp8", kFp4Scaling = "scaling recipes of fp4";
 constexpr std::string_view kUnread = "a file with more settings, which is not read";
 constexpr std::string_view kNoTensorOverlap = "without tp_comm_overlap";
 constexpr std::string_view kCoarse =
     "a part of the tensor ranks' communication is not overlapped, and overlap.tensor knows all or none";
 
-constexpr std::string_view kExperts = "num_experts", kFp8 = "fp8", kTensorOverlap = "tp_comm_overlap",
-                           kOfDeepSpeed = "deepspeed";
+constexpr std::string_view kExperts = "num_experts", kFp8 = "fp8", kFp4 = "fp4",
+                           kTensorOverlap = "tp_comm_overlap", kOfDeepSpeed = "deepspeed",
+                           kEndsInBf16 = "first_last_layers_bf16";
 constexpr MegatronSwitch kSwitches[] = {{kExperts, "moe_", kDense},
                                         {kFp8, "fp8_", kFp8Off},
+                                        {kFp4, "fp4_", kFp4Off},
+                                        {kEndsInBf16, "num_layers_at_", "without first_last_layers_bf16"},
                                         {kTensorOverlap, "tp_comm_", kNoTensorOverlap},
                                         {kOfDeepSpeed, "deepspeed_", kDeepSpeedOff}};
 
@@ -171,6 +174,12 @@ constexpr MegatronFlag kFlags[] = {
     {"fp8_hybrid", kRead, kFp8Off},
     {"fp8_e4m3", kRead, kFp8Off},
     {"fp8_param_gather", kRead, kFp8Off},
+    {"fp4", kRead, ""},
+    {"fp4_recipe", kRead, kFp4Off},
+    {"fp4_param_gather", kRead, kFp4Off},
+    {"first_last_layers_bf16", kRead, kFp8Off},
+    {"num_layers_at_start_in_bf16", kRead, kFp8Off, {}, kEndsInBf16},
+    {"num_layers_at_end_in_bf16", kRead, kFp8Off, {}, kEndsInBf16},
     {"accumulate_allreduce_grads_in_fp32", kRead, ""},
     {"grad_reduce_in_bf16", kRead, ""},
     {"main_grads_dtype", kRead, ""},
@@ -228,7 +237,6 @@ constexpr MegatronFlag kFlags[] = {
      "DeepSpeed-Ulysses: --context-parallel-size with --cp-comm-type a2a is the same split", "1"},
     {"context_parallel_algo", kRefused, "MindSpeed's exchanges: --cp-comm-type names Megatron-LM's",
      "megatron_cp_algo"},
-    {"fp4", kRefused, "training in fp4"},
     {"hierarchical_context_parallel_sizes", kRefused, "context ranks in two levels"},
     {"hybrid_context_parallel", kRefused, "context ranks that differ by sample"},
     {"standalone_embedding_stage", kRefused, "a pipeline rank for the embedding alone"},
@@ -403,8 +411,8 @@ constexpr MegatronFlag kFlags[] = {
     {"fp8_dot_product_attention", kNotModelled, "attention's products in 8 bit", {}, kFp8},
     {"fp8_multi_head_attention", kNotModelled, "attention and what surrounds it in 8 bit", {}, kFp8},
     {"fp8_output_proj", kNotModelled, "the head's product in 8 bit", {}, kFp8},
-    {"first_last_layers_bf16", kNotModelled, "the first and last layers stay in 16 bit"},
-    {"num_layers_at_*_in_bf16", kAside, kFp8Scaling},
+    {"fp4_quantizer_factory", kAside, kFp4Scaling},
+    {"te_precision_config_file", kNotModelled, kUnread},
     {"layernorm_epsilon", kAside, kLearning},
     {"norm_epsilon", kAside, kLearning},
     {"apply_residual_connection_post_layernorm", kAside, "where the residual is taken"},
@@ -581,6 +589,7 @@ constexpr MegatronSpelling kSpellings[] = {
     {"fp8_format", "fp8", ""},
     {"fp8_param", "fp8_param_gather", ""},
     {"fp4_format", "fp4", ""},
+    {"fp4_param", "fp4_param_gather", ""},
 };
 
 constexpr MegatronDeadName kDeadNames[] = {
@@ -595,6 +604,7 @@ constexpr MegatronDeadName kDeadNames[] = {
     {"checkpoint_method", "recompute_method", true},
     {"distribute_checkpointed_activations", "distribute_saved_activations", true},
     {"use_custom_fsdp", "use_megatron_fsdp", true},
+    {"fp4_param", "fp4_param_gather", true},  // of dumps
     {"checkpoint_activations", "recompute_granularity"},
     {"activations_checkpoint_method", "recompute_granularity"},
     {"ddp_impl", "overlap_grad_reduce"},

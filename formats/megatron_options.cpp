@@ -109,6 +109,16 @@ FragmentEntry read_cuda_graphs(MegatronReader& reader) {
 constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kFp8Recipes = {
     {{"delayed", "delayed"}, {"tensorwise", "current"}, {"blockwise", "blockwise"}, {"mxfp8", "mxfp8"}}};
 
+// That of fp8 says nothing beside fp4.
+void add_fp4_recipe(MegatronReader& reader, Entries& entries) {
+  constexpr const char* kRecipe = "fp4_recipe";
+  const std::string word = reader.text(kRecipe);
+  if (word.empty()) reader.assume(reader.spelled(kRecipe) + " nvfp4");
+  if (!word.empty() && word != "nvfp4")
+    reader.warning(kRecipe, "not-modelled", in_quotes(word) + " is not modelled: nvfp4 counts");
+  entries.push_back(text_entry("fp8_recipe", "nvfp4", reader.source(word.empty() ? "fp4" : kRecipe)));
+}
+
 void add_fp8_recipe(MegatronReader& reader, Entries& entries) {
   const std::string word = reader.text("fp8_recipe");
   if (word.empty()) return;
@@ -228,9 +238,9 @@ Entries read_megatron_options(MegatronReader& reader, const MegatronJob& job) {
   if (buckets && job.data * job.context > 1)
     entries.push_back(entry("bucket_parameters", *buckets, reader.source("ddp_bucket_size")));
   if (job.fp8) {
-    add_fp8_recipe(reader, entries);
-    entries.push_back(
-        flag_entry("fp8_parameters", reader.flag("fp8_param_gather"), reader.source("fp8_param_gather")));
+    job.fp4 ? add_fp4_recipe(reader, entries) : add_fp8_recipe(reader, entries);
+    const char* gather = job.fp4 ? "fp4_param_gather" : "fp8_param_gather";
+    entries.push_back(flag_entry("fp8_parameters", reader.flag(gather), reader.source(gather)));
   }
   add_accumulation(reader, entries);
   add_scatter_gather(reader, job, entries);

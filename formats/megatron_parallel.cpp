@@ -338,7 +338,9 @@ void read_megatron_degrees(MegatronReader& reader, const ImportRequest& request,
 }
 
 Entries read_megatron_cluster(MegatronReader& reader, const ImportRequest& request, const MegatronJob& job) {
-  const std::string node = request.node.value_or(job.fp8 ? "dgx-h100" : "dgx-a100-80gb");
+  const std::string node = request.node.value_or(job.fp4   ? "dgx-b200"
+                                                 : job.fp8 ? "dgx-h100"
+                                                           : "dgx-a100-80gb");
   ImportSource source{.comment = "--node", .where = reader.source("world_size").where};
   if (!request.node) {
     source.comment = "assumed";

@@ -232,6 +232,19 @@ void MegatronReader::refuse_option(const char* option, std::int64_t asked, std::
   diagnostics_.error(contradicted_option(option, std::to_string(asked), said, source(name).where));
 }
 
+void MegatronReader::refuse_both(std::string_view name, std::string_view other) {
+  const MegatronArgument *one = find(name), *two = find(other);
+  if (one == nullptr || two == nullptr || !refused_.emplace(name).second) return;
+  const std::string values = join(two->values, " ");
+  diagnostics_.error({.code = "contradiction",
+                      .where = one->where,
+                      .path = one->spelled,
+                      .message = fmt::format("{} stands beside {}{}", join(one->values, " "), two->spelled,
+                                             values.empty() ? "" : " " + values),
+                      .hint = "keep one of them: Megatron-LM refuses both together",
+                      .notes = {{.where = two->where, .message = "the other stands here"}}});
+}
+
 void MegatronReader::unknown(const MegatronArgument& argument) {
   std::vector<std::string> names;
   for (const MegatronFlag& flag : megatron_flags())

@@ -52,6 +52,8 @@ class MegatronReader {
   void refuse(const SourceLocation& where, const std::string& what, std::string_view model);
   // Reports that an option of the importer asks for one value and `name` says another, `said`.
   void refuse_option(const char* option, std::int64_t asked, std::string_view name, const std::string& said);
+  // Reports that `name` excludes `other`, which is on as well.
+  void refuse_both(std::string_view name, std::string_view other);
   // About a key of the scenario that no argument says.
   void missing(Severity severity, std::string path, std::string message, std::string hint);
 

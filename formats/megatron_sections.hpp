@@ -18,6 +18,7 @@ struct MegatronJob {
   std::int64_t deepspeed_experts = 0;  // how many Megatron-DeepSpeed has; 0: none, or those of Megatron-LM
   bool learned_positions = false;
   bool fp16 = false, fp8 = false;
+  bool fp4 = false;  // fp8 is true, too: the scenario has it as a recipe of fp8
   bool unfused_attention = false;
   std::int64_t gpus = 1, tensor = 1, context = 1, pipeline = 1, data = 1, expert = 1;
   std::int64_t virtual_stages = 1;

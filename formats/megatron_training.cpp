@@ -45,13 +45,40 @@ void add_batches(MegatronReader& reader, MegatronJob& job, Entries& entries) {
   }
 }
 
+// The argument that turns fp8 on, or fp4, which is a recipe of it; empty where none does.
+std::string_view read_narrow_format(MegatronReader& reader, MegatronJob& job) {
+  const std::string_view fp8 = reader.fp8_switch();
+  job.fp4 = reader.given("fp4") != nullptr;
+  job.fp8 = job.fp4 || !fp8.empty();
+  if (job.fp4 && !fp8.empty()) reader.refuse_both("fp4", fp8);
+  return job.fp4 ? "fp4" : fp8;
+}
+
+// The first and last layers that stay in 16 bit; numbers of more than there are mean all of them.
+//   source  NVIDIA/Megatron-LM megatron/core/fp8_utils.py: is_first_last_bf16_layer
+void add_sixteen_bit_layers(MegatronReader& reader, const MegatronJob& job, Entries& entries) {
+  constexpr const char* kFlag = "first_last_layers_bf16";
+  if (!job.fp8 || !reader.flag(kFlag)) return;
+  std::int64_t others = job.layers;
+  const auto end = [&](std::string key, const char* name) {
+    const bool given = reader.given(name) != nullptr;
+    if (!given) reader.assume(reader.spelled(name) + " 1");
+    const std::int64_t layers = std::min(reader.integer(name, 0).value_or(1), others);
+    others -= layers;
+    return entry(std::move(key), layers, reader.source(given ? name : kFlag));
+  };
+  Entries ends{end("first", "num_layers_at_start_in_bf16"), end("last", "num_layers_at_end_in_bf16")};
+  if (others == 0)
+    reader.note(fmt::format("{}: all {} layers stay in 16 bit", reader.spelled(kFlag), job.layers));
+  entries.push_back(map_entry("sixteen_bit_layers", std::move(ends)));
+}
+
 void add_precision(MegatronReader& reader, MegatronJob& job, Entries& entries) {
   const bool bf16 = reader.flag("bf16"), fp16 = reader.flag("fp16");
-  const std::string_view fp8 = reader.fp8_switch();
-  job.fp8 = !fp8.empty();
+  const std::string_view narrow_format = read_narrow_format(reader, job);
   job.fp16 = fp16 && !job.fp8;
   if (bf16 && fp16) reader.error("fp16", "contradiction", "fp16 and bf16 are both on", "one of them");
-  const std::string_view from = job.fp8 ? fp8 : fp16 ? "fp16" : "bf16";
+  const std::string_view from = job.fp8 ? narrow_format : fp16 ? "fp16" : "bf16";
   ImportSource source = reader.source(from);
   if (!job.fp8 && !fp16 && !bf16) source.comment = "neither fp16 nor bf16";
   entries.push_back(text_entry("precision",
@@ -60,6 +87,7 @@ void add_precision(MegatronReader& reader, MegatronJob& job, Entries& entries) {
                                : bf16  ? "bf16"
                                        : "fp32",
                                source));
+  add_sixteen_bit_layers(reader, job, entries);
   // fp16 accumulates in fp16 and bf16 in fp32 by default.
   const bool wide = reader.flag("accumulate_allreduce_grads_in_fp32");
   const char* narrow = nullptr;

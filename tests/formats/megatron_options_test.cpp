@@ -66,6 +66,124 @@ TEST(MegatronOptions, OfFp8MatterOnlyWithIt) {
   EXPECT_THAT(without.messages, Not(Contains(HasSubstr("fp8"))));
 }
 
+TEST(MegatronOptions, Fp4IsARecipeOfFp8) {
+  for (const char* option : {"--fp4-format e2m1", "--fp4 e2m1"}) {
+    const Import import = import_text(job(option));
+    EXPECT_EQ(import.at("training.precision"), "fp8") << option;
+    EXPECT_EQ(import.at("training.gradient_dtype"), "fp32") << option;
+    EXPECT_EQ(import.at("training.sixteen_bit_layers"), "absent") << option;
+    EXPECT_EQ(import.at("options.fp8_recipe"), "nvfp4") << option;
+    EXPECT_EQ(import.at("options.fp8_parameters"), "false") << option;
+    EXPECT_EQ(import.at("cluster.node"), "dgx-b200") << option;
+    EXPECT_THAT(import.fragment->assumed, Contains(HasSubstr("--fp4-recipe nvfp4"))) << option;
+  }
+  const Import gathers = import_text(job("--fp4-format e2m1 --fp4-recipe nvfp4 --fp4-param-gather"));
+  EXPECT_EQ(gathers.at("options.fp8_parameters"), "true");
+  const std::string yaml = to_yaml(*gathers.fragment);
+  for (const char* line : {"precision: fp8  # --fp4-format\n", "fp8_recipe: nvfp4  # --fp4-recipe\n",
+                           "fp8_parameters: true  # --fp4-param-gather\n"})
+    EXPECT_THAT(yaml, HasSubstr(line));
+  EXPECT_EQ(import_text(job("--fp4-format e2m1"), {.node = "dgx-b300"}).at("cluster.node"), "dgx-b300");
+}
+
+// A dump has the defaults of fp8, too; that of 2025 has --fp4-param-gather under another name.
+TEST(MegatronOptions, OfFp4AreReadFromADump) {
+  const std::string defaults = "  fp8 .. None\n  fp8_recipe .. delayed\n  fp8_param_gather .. False\n";
+  const std::string fp4 = defaults + "  fp4 .. e2m1\n  fp4_recipe .. nvfp4\n";
+  for (const char* gathers : {"fp4_param", "fp4_param_gather"}) {
+    const Import import = import_text(job_dump(fp4 + "  " + gathers + " .. True\n"));
+    EXPECT_EQ(import.at("training.precision"), "fp8") << gathers;
+    EXPECT_EQ(import.at("options.fp8_recipe"), "nvfp4") << gathers;
+    EXPECT_EQ(import.at("options.fp8_parameters"), "true") << gathers;
+    expect_aside(import, "without fp8: fp8_recipe");
+    EXPECT_THAT(import.messages, Not(Contains(HasSubstr("fp4"))));
+  }
+  EXPECT_EQ(import_text(job_dump(fp4 + "  fp4_param .. False\n")).at("options.fp8_parameters"), "false");
+  const Import without =
+      import_text(job_dump(defaults + "  fp4 .. None\n  fp4_recipe .. nvfp4\n  fp4_param .. False\n"));
+  EXPECT_EQ(without.at("training.precision"), "bf16");
+  expect_aside(without, "without fp4: fp4_recipe");
+}
+
+TEST(MegatronOptions, Fp4BesideFp8IsRefused) {
+  for (const std::string fp8 : {"--fp8-format hybrid", "--fp8-hybrid"})
+    expect_refused(import_text(job("--fp4-format e2m1\n" + fp8)),
+                   "--fp4-format: e2m1 stands beside " + fp8 +
+                       "\n  note: job:4: the other stands here\n  hint: keep one of them: Megatron-LM "
+                       "refuses both together");
+  expect_refused(import_text(job_dump("  fp8 .. e4m3\n  fp4 .. e2m1\n")), "fp4: e2m1 stands beside fp8 e4m3");
+}
+
+TEST(MegatronOptions, OfFp4MatterOnlyWithIt) {
+  expect_said(import_text(job("--fp4-format e2m1 --fp4-recipe custom --fp4-quantizer-factory a.b")),
+              "warning: --fp4-recipe: 'custom' is not modelled: nvfp4 counts");
+  const std::string more = "--fp4-recipe custom --fp4-param-gather --fp4-wibble --fp4-quantizer-factory a.b";
+  const Import with = import_text(job("--fp4-format e2m1 " + more));
+  EXPECT_EQ(with.at("options.fp8_recipe"), "nvfp4");
+  expect_said(with, "--fp4-wibble: is not known here");
+  expect_aside(with, "scaling recipes of fp4: --fp4-quantizer-factory");
+  for (const char* format : {"", "--fp8-format hybrid "}) {
+    const Import without = import_text(job(format + more));
+    expect_aside(without, "without fp4: --fp4-recipe, --fp4-param-gather, --fp4-wibble");
+    EXPECT_THAT(without.messages, Not(Contains(HasSubstr("fp4")))) << format;
+  }
+  expect_aside(import_text(job("--fp4-format e2m1 --fp8-recipe mxfp8 --fp8-param-gather")),
+               "without fp8: --fp8-recipe, --fp8-param-gather");
+  expect_said(import_text(job("--fp4-format e2m1 --te-precision-config-file x.yaml")),
+              "--te-precision-config-file: is not modelled: a file with more settings");
+}
+
+// System: 8 layers.
+TEST(MegatronOptions, TheLayersOfBothEndsMayStayInSixteenBits) {
+  const auto ends = [](const Import& import) {
+    return import.at("training.sixteen_bit_layers.first") + " " +
+           import.at("training.sixteen_bit_layers.last");
+  };
+  const std::string start = " --num-layers-at-start-in-bf16 ", end = " --num-layers-at-end-in-bf16 ";
+  for (const std::string format : {"--fp8-format e4m3 --fp8-recipe mxfp8", "--fp4-format e2m1"}) {
+    const std::string bf16 = format + " --first-last-layers-bf16";
+    const Import ones = import_text(job(bf16));
+    EXPECT_EQ(ends(ones), "1 1") << format;
+    EXPECT_THAT(ones.fragment->assumed, Contains(HasSubstr("--num-layers-at-start-in-bf16 1")));
+    const Import given = import_text(job(bf16 + start + "0" + end + "3"));
+    EXPECT_EQ(ends(given), "0 3") << format;
+    EXPECT_THAT(given.fragment->assumed, Not(Contains(HasSubstr("in-bf16"))));
+    const Import off = import_text(job(format + start + "2" + end + "3"));
+    EXPECT_EQ(off.at("training.sixteen_bit_layers"), "absent") << format;
+    expect_aside(
+        off, "without first_last_layers_bf16: --num-layers-at-start-in-bf16, --num-layers-at-end-in-bf16");
+    expect_refused(import_text(job(bf16 + end + "-1")), "--num-layers-at-end-in-bf16: -1 is not between 0");
+    EXPECT_THAT(import_text(job(bf16 + end + "3")).messages, Not(Contains(HasSubstr("is not modelled"))));
+  }
+  EXPECT_THAT(to_yaml(*import_text(job("--fp4-format e2m1 --first-last-layers-bf16" + end + "3")).fragment),
+              HasSubstr("  sixteen_bit_layers:\n    first: 1  # --first-last-layers-bf16\n    last: 3  # "
+                        "--num-layers-at-end-in-bf16\n"));
+  const std::string dump = "  num_layers_at_start_in_bf16 .. 2\n  num_layers_at_end_in_bf16 .. 0\n";
+  const std::string on = "  first_last_layers_bf16 .. True\n", off = "  first_last_layers_bf16 .. False\n";
+  EXPECT_EQ(ends(import_text(job_dump("  fp4 .. e2m1\n" + on + dump))), "2 0");
+  EXPECT_EQ(import_text(job_dump("  fp4 .. e2m1\n" + off + dump)).at("training.sixteen_bit_layers"),
+            "absent");
+}
+
+// Megatron-LM counts from both ends.
+TEST(MegatronOptions, AsManyLayersAsThereAreStayInSixteenBits) {
+  const std::string bf16 = "--fp4-format e2m1 --first-last-layers-bf16 --num-layers-at-start-in-bf16 6 ";
+  const Import all = import_text(job(bf16 + "--num-layers-at-end-in-bf16 4"));
+  EXPECT_EQ(all.at("training.sixteen_bit_layers.first"), "6");
+  EXPECT_EQ(all.at("training.sixteen_bit_layers.last"), "2");
+  EXPECT_THAT(all.fragment->assumed, Contains("--first-last-layers-bf16: all 8 layers stay in 16 bit"));
+}
+
+TEST(MegatronOptions, WithoutFp8AllLayersAreInSixteenBits) {
+  const Import import = import_text(
+      job("--first-last-layers-bf16 --num-layers-at-start-in-bf16 2 --num-layers-at-end-in-bf16 2"));
+  EXPECT_EQ(import.at("training.sixteen_bit_layers"), "absent");
+  expect_aside(
+      import,
+      "without fp8: --first-last-layers-bf16, --num-layers-at-start-in-bf16, --num-layers-at-end-in-bf16");
+  EXPECT_THAT(import.messages, Not(Contains(HasSubstr("bf16"))));
+}
+
 // Unknown names that say by a word that the model is another: never passed over.
 TEST(MegatronOptions, ThatChangeTheModelByTheirNamesAreRefused) {
   for (const char* option :

@@ -264,10 +264,10 @@ TEST(MegatronImport, ReadsTheWidthOfTheMoments) {
 }
 
 TEST(MegatronImport, RefusesOtherModelsByName) {
-  const Import import = import_text(job("--hybrid-override-pattern M*M- --fp4 e2m1\n"));
+  const Import import = import_text(job("--hybrid-override-pattern M*M- --hybrid-context-parallel\n"));
   EXPECT_FALSE(import.fragment.has_value());
   EXPECT_THAT(import.messages, Contains(HasSubstr("state-space layers")));
-  EXPECT_THAT(import.messages, Contains(HasSubstr("training in fp4")));
+  EXPECT_THAT(import.messages, Contains(HasSubstr("context ranks that differ by sample")));
 }
 
 TEST(MegatronImport, SplitsThePipelineAsItIsTold) {
