@@ -32,9 +32,8 @@ bool aligned(const GemmShape& shape) {
 }
 
 double gemm_seconds(const HardwareProfile& profile, Precision precision, const Op& op, double efficiency) {
-  const Sourced<double>* factor = recipe_factor(profile, precision, op);
   const double rate = profile.peak(precision).count() * profile.gemm.scale_of(precision).value * efficiency *
-                      (factor == nullptr ? 1 : factor->value);
+                      recipe_rate(profile, precision, op).value();
   return gemm_flops(op.gemm).count() / rate;
 }
 
@@ -193,12 +192,16 @@ GemmEfficiency gemm_efficiency(const HardwareProfile& profile, Precision precisi
       .provenance = near.weight >= table->prior ? Provenance::kInterpolated : Provenance::kAnalytic};
 }
 
-const Sourced<double>* recipe_factor(const HardwareProfile& profile, Precision precision, const Op& op) {
-  if (precision != Precision::kFp8) return nullptr;
+RecipeRate recipe_rate(const HardwareProfile& profile, Precision precision, const Op& op) {
+  if (precision != Precision::kFp8) return {};
   const std::optional<Sourced<double>>* factor = profile.gemm.block_factor(op.fp8_recipe);
-  if (factor == nullptr) return nullptr;
+  if (factor == nullptr) return {};
   SC_CHECK(factor->has_value(), "the device has products of the recipe");
-  return &**factor;
+  const Sourced<double>& constant = **factor;
+  if (op.fp8_recipe != Fp8Recipe::kNvfp4) return {.constant = &constant};
+  const auto k = static_cast<double>(op.gemm.k);
+  const double fill = profile.gemm.prologue(precision);
+  return {.constant = &constant, .share = (k + fill) / (k + constant.value * fill)};
 }
 
 Cost compute_cost(const HardwareProfile& profile, Precision precision, const Op& op) {

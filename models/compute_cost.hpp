@@ -46,9 +46,22 @@ struct Cost {
   Provenance provenance = Provenance::kAnalytic;
 };
 
-// Rate of a GEMM by the recipe of its scales, over that with one a tensor; nullptr where that is 1.
-[[nodiscard]] const Sourced<double>* recipe_factor(const HardwareProfile& profile, Precision precision,
-                                                   const Op& op);
+// Rate of a GEMM by the recipe of its scales, over that of fp8 with one a tensor: a constant, and the share of it
+// that is left where operands of 4 bits shorten the passes over k, but not the fill of a tile, of p in units of k
+// in fp8:
+//
+//   share = (k + p) / (k + constant p)        nvfp4; else 1
+//
+//   source  NVIDIA/TransformerEngine @8f2e6357, docs/examples/gemm_profiling/gemm_profiling.rst, B300: nvfp4 over
+//           mxfp8 is 1.89 forward (k of 4,096 and 16,384), 1.84 and, at k = 15,872, 1.99; with p = 500 and one
+//           constant 1.89, 1.92 and 1.99.
+struct RecipeRate {
+  const Sourced<double>* constant = nullptr;  // nullptr: one a tensor, or not fp8
+  double share = 1;
+
+  [[nodiscard]] double value() const { return constant == nullptr ? 1 : constant->value * share; }
+};
+[[nodiscard]] RecipeRate recipe_rate(const HardwareProfile& profile, Precision precision, const Op& op);
 
 // `precision` applies to GEMMs without one of their own. throws InternalError for a collective, which
 // topology/ prices; for an empty GEMM or attention core; for a precision without a peak.

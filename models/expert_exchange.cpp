@@ -169,8 +169,7 @@ void add_by_exchange(Ops& ops, const Way& way, const TransformerSpec& model, con
     add_exchange(ops, over_expert, model, shard);
     add_exchange(ops, over_expert_tensor, model, shard);
     add_sort(ops, way, r, model, shard);
-    if (shard.precision != Precision::kFp8)
-      add_dispatch_cast(ops, "dispatch cast back", r.rows(), model, shard);
+    if (!shard.reads_sent()) add_dispatch_cast(ops, "dispatch cast back", r.rows(), model, shard);
   } else {
     add_sort(ops, way, r, model, shard);
     add_exchange(ops, over_expert_tensor, model, shard);
@@ -259,8 +258,7 @@ std::int64_t dispatched_row_bytes(const TransformerSpec& model, const Shard& sha
 }
 
 std::int64_t expert_input_row_bytes(const TransformerSpec& model, const Shard& shard) {
-  return shard.precision == Precision::kFp8 ? dispatched_row_bytes(model, shard)
-                                            : element_bytes(shard.precision) * model.hidden;
+  return shard.reads_sent() ? fp8_row_bytes(model) : element_bytes(shard.precision) * model.hidden;
 }
 
 // The all-gather sends weights, and the map of tokens to experts, over all experts.

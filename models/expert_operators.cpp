@@ -20,7 +20,7 @@ struct Experts {
 };
 
 Fp8Source sent(const Shard& shard) {
-  return shard.sends_fp8() ? Fp8Source::kSent : Fp8Source::kSixteenBit;
+  return shard.reads_sent() ? Fp8Source::kSent : Fp8Source::kSixteenBit;
 }
 
 Experts experts_of(const TransformerSpec& model, const Shard& shard) {

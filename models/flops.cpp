@@ -83,7 +83,8 @@ ForwardFlops flops_of_layers(const TransformerSpec& model, const LayerCounts& co
   const auto s = static_cast<double>(sequence), h = static_cast<double>(model.hidden);
   const auto predictions = static_cast<double>(counts.predictions);
   ForwardFlops sum;
-  for (const LayerKind kind : kLayerKinds) add_layers(model, kind, counts.layers[kind], sequence, sum);
+  for (const LayerKind kind : kLayerKinds)
+    if (const std::int64_t layers = counts.layers[kind]) add_layers(model, kind, layers, sequence, sum);
   if (counts.predictions > 0) add_layers(model, model.mtp_kind(), counts.predictions, sequence, sum);
   sum.other += 2.0 * predictions * s * 2.0 * h * h;  // their projections [h, 2h]
   return sum;

@@ -1,14 +1,16 @@
-// Casts of operands to fp8, by recipe: what is read and written before a GEMM, per element of the tensor.
+// Casts of operands to fp8 or fp4, by recipe: what is read and written before a GEMM, per element of the tensor.
 //
 //                          one pass reads it   two passes read it     where it was gathered, or sent
 //   delayed                2 + 1               2 + 1, + 1 transposed  1 + 1 for the transposed copy
 //   current                2 before, for the largest value of the tensor; then as delayed
 //   blockwise, mxfp8       2 + 2: along rows and along columns        nothing; 1 + 1 where it was sent
+//   nvfp4                  2 before, for the largest value; 2 + 1/2   nothing; it is never sent in fp4
+//                          + 1/2: along rows and along columns
 //   torchao                as current
 //
 // Transposed copies are needed where products read one layout only (Shard::fp8_layouts). A norm of the same
 // module writes fp8 itself under delayed scaling, and hands the largest value over under current scaling.
-// Scales of blocks are 1/32 byte an element, in either layout.
+// Scales of blocks are 1/32 byte an element, in either layout, of nvfp4 1/16.
 //   source  NVIDIA/TransformerEngine @00dffe23 transformer_engine/pytorch/csrc/quantizer.cpp and
 //           csrc/extensions/normalization.cpp; docs/features/low_precision_training @41f6cbf1;
 //           docs/examples/gemm_profiling/gemm_profiling.rst @8f2e6357 times 4 bytes an element on H200 under
@@ -33,9 +35,12 @@ enum class Fp8Source : std::uint8_t {
 // Does a fused norm that feeds GEMMs alone write fp8?
 [[nodiscard]] bool norm_writes_fp8(const Shard& shard);
 
-// Scales in bytes that belong to `elements` in one layout.
-[[nodiscard]] std::int64_t fp8_scale_bytes(std::int64_t elements, const Shard& shard);
+// `elements` in one layout as a GEMM of the layers reads them: their values, and with the scales of blocks.
+[[nodiscard]] std::int64_t operand_bytes(std::int64_t elements, const Shard& shard);
+[[nodiscard]] std::int64_t cast_bytes(std::int64_t elements, const Shard& shard);
 
+// Bytes per weight in one layout, as weights are stored and gathered under fp8_parameters; scales of fp8 are left out.
+[[nodiscard]] double fp8_weight(const Shard& shard);
 // Bytes per weight of the copies that are kept of 16-bit weights.
 [[nodiscard]] double fp8_weight_copies(const Shard& shard);
 

@@ -162,8 +162,9 @@ Ops selected_again(const TransformerSpec& model, const Shard& shard, LayerKind k
 
 }  // namespace
 
-LayerOps layer_operators(const TransformerSpec& model, const Shard& shard, LayerKind kind) {
+LayerOps layer_operators(const TransformerSpec& model, const Shard& whole, LayerKind kind) {
   SC_CHECK(!has_experts(kind) || model.experts, "a layer with experts is one of a model with experts");
+  const Shard shard = shard_of_layer(whole, kind);
   LayerOps layer;
   add_attention_forward(layer.forward, model, shard, kind);
   add_ffn_forward(layer.forward, model, shard, kind);
@@ -172,6 +173,9 @@ LayerOps layer_operators(const TransformerSpec& model, const Shard& shard, Layer
   add_ffn_input_gradient(layer.input_gradient, model, shard, kind);
   add_attention_input_gradient(layer.input_gradient, model, shard, kind);
   layer.weight_gradient = layer_weight_gradient(model, shard, kind);
+  if (shard.precision != whole.precision)
+    for (Ops* ops : {&layer.forward, &layer.recompute, &layer.input_gradient, &layer.weight_gradient})
+      for (Op& op : *ops) op.precision = op.precision.value_or(shard.precision);
   return layer;
 }
 

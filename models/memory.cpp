@@ -55,8 +55,7 @@ class LayerSizes {
   }
   // The GEMM's own fp8 copy of an input that another operator keeps in 16 bit.
   [[nodiscard]] std::int64_t copy(std::int64_t bytes) const {
-    const std::int64_t elements = bytes / element();
-    return shard_.keeps_fp8() ? elements + fp8_scale_bytes(elements, shard_) : 0;
+    return shard_.keeps_fp8() ? cast_bytes(bytes / element(), shard_) : 0;
   }
   [[nodiscard]] std::int64_t up() const { return columns(widths_.up); }
   [[nodiscard]] std::int64_t ffn() const { return columns(widths_.ffn); }
@@ -213,10 +212,10 @@ void keep_feed_forward(SavedTensors& tensors, const TransformerSpec& model, cons
   keep(tensors, "feed-forward dropout mask", sizes.mask());
 }
 
-// Bytes kept of a token at its expert. A token that was sent in fp8 is kept in fp8.
+// Bytes kept of a token at its expert. A token that products read in fp8, as it was sent, is kept in fp8.
 std::int64_t expert_row(const TransformerSpec& model, const Shard& shard) {
   const std::int64_t row = expert_input_row_bytes(model, shard);
-  return shard.sends_fp8() ? row : LayerSizes(model, shard).input(row);
+  return shard.reads_sent() ? row : LayerSizes(model, shard).input(row);
 }
 
 void keep_routed_experts(SavedTensors& tensors, const TransformerSpec& model, const Shard& shard) {
@@ -358,8 +357,9 @@ Bytes total(const SavedTensors& tensors) {
   return sum;
 }
 
-SavedTensors layer_tensors(const TransformerSpec& model, const Shard& shard, LayerKind kind) {
+SavedTensors layer_tensors(const TransformerSpec& model, const Shard& whole, LayerKind kind) {
   SC_CHECK(!has_experts(kind) || model.experts, "a layer with experts is of a model with experts");
+  const Shard shard = shard_of_layer(whole, kind);
   SC_CHECK(!model.has_norms_behind() || !shard.recomputes(RecomputeModule::kEverySecondProduct),
            "a norm behind the block would read the last GEMM's output");
   SavedTensors tensors;
@@ -409,7 +409,8 @@ SavedTensors head_tensors(const TransformerSpec& model, const Shard& shard) {
   return tensors;
 }
 
-Bytes held_for_weight_gradients(const TransformerSpec& model, const Shard& shard, LayerKind kind) {
+Bytes held_for_weight_gradients(const TransformerSpec& model, const Shard& whole, LayerKind kind) {
+  const Shard shard = shard_of_layer(whole, kind);
   const LayerSizes sizes(model, shard);
   // Input of QKV, output gradient of projection, and the same of the block of up and down; output gradient of
   // QKV, projection's input. Software that keeps gathered inputs holds gathered gradients as well.
@@ -454,7 +455,8 @@ Bytes boundary_activation(const TransformerSpec& model, const Shard& shard) {
   return Bytes(LayerSizes(model, shard).residual());
 }
 
-LayerTransient layer_transient(const TransformerSpec& model, const Shard& shard, LayerKind kind) {
+LayerTransient layer_transient(const TransformerSpec& model, const Shard& whole, LayerKind kind) {
+  const Shard shard = shard_of_layer(whole, kind);
   const LayerSizes sizes(model, shard);
   const bool gathers = shard.sequence_parallel && shard.tensor > 1;
   const RingBytes ring = ring_bytes(sizes, shard);

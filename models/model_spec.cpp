@@ -22,26 +22,39 @@ std::int64_t in_both(std::span<const std::int64_t> a, std::span<const std::int64
   return both;
 }
 
-}  // namespace
+struct LayerRange {
+  std::int64_t first = 0, end = 0;
+};
 
-std::int64_t& LayerNumbers::operator[](LayerKind kind) {
-  switch (kind) {
-    case LayerKind::kDense:
-      return dense;
-    case LayerKind::kExperts:
-      return experts;
-    case LayerKind::kDenseInWindow:
-      return dense_in_window;
-    case LayerKind::kExpertsInWindow:
-      break;
+// The layers of a range in which products have one precision.
+void add_layers(LayerNumbers& numbers, const TransformerSpec& model, LayerRange range, bool sixteen_bit) {
+  const std::int64_t all = range.end - range.first;
+  if (all == 0) return;
+  if (!model.experts && !model.sliding_window) {
+    numbers[layer_kind(false, false, sixteen_bit)] += all;
+    return;
   }
-  return experts_in_window;
+  const auto listed = [&](const std::vector<std::int64_t>& layers) {
+    return listed_between(layers, range.first, range.end);
+  };
+  const auto count = [](std::span<const std::int64_t> some) {
+    return static_cast<std::int64_t>(some.size());
+  };
+  const auto dense = model.experts ? listed(model.experts->dense_layers) : std::span<const std::int64_t>{};
+  const std::int64_t without = model.experts ? count(dense) : all;
+  std::int64_t whole = all, dense_whole = without;  // that attend to all tokens
+  if (model.sliding_window) {
+    const auto full = listed(model.sliding_window->full_layers);
+    whole = count(full);
+    dense_whole = model.experts ? in_both(full, dense) : whole;
+  }
+  numbers[layer_kind(false, false, sixteen_bit)] += dense_whole;
+  numbers[layer_kind(true, false, sixteen_bit)] += whole - dense_whole;
+  numbers[layer_kind(false, true, sixteen_bit)] += without - dense_whole;
+  numbers[layer_kind(true, true, sixteen_bit)] += all - without - (whole - dense_whole);
 }
 
-std::int64_t LayerNumbers::operator[](LayerKind kind) const {
-  LayerNumbers copy = *this;
-  return copy[kind];
-}
+}  // namespace
 
 LayerNumbers& LayerNumbers::operator+=(const LayerNumbers& other) {
   for (const LayerKind kind : kLayerKinds) (*this)[kind] += other[kind];
@@ -50,27 +63,26 @@ LayerNumbers& LayerNumbers::operator+=(const LayerNumbers& other) {
 
 LayerKind TransformerSpec::kind_of(std::int64_t layer) const {
   SC_CHECK(layer >= 0 && layer < layers, "a layer of the model");
-  const LayerNumbers one = layers_between(layer, layer + 1);
-  return *std::ranges::find_if(kLayerKinds, [&](LayerKind kind) { return one[kind] == 1; });
+  const auto lists = [&](const std::vector<std::int64_t>& some) {
+    return std::ranges::binary_search(some, layer);
+  };
+  return layer_kind(experts && !lists(experts->dense_layers),
+                    sliding_window && !lists(sliding_window->full_layers),
+                    layer < sixteen_bit.first || layer >= layers - sixteen_bit.last);
 }
 
 LayerNumbers TransformerSpec::layers_between(std::int64_t first, std::int64_t end) const {
-  const std::int64_t all = end - first;
-  if (!experts && !sliding_window) return {.dense = all};
-  const auto count = [](std::span<const std::int64_t> some) {
-    return static_cast<std::int64_t>(some.size());
-  };
-  const auto dense =
-      experts ? listed_between(experts->dense_layers, first, end) : std::span<const std::int64_t>{};
-  const std::int64_t without = experts ? count(dense) : all;
-  if (!sliding_window) return {.dense = without, .experts = all - without};
-  const auto full = listed_between(sliding_window->full_layers, first, end);
-  const std::int64_t dense_full = experts ? in_both(full, dense) : count(full);
-  const std::int64_t experts_full = count(full) - dense_full;
-  return {.dense = dense_full,
-          .experts = experts_full,
-          .dense_in_window = without - dense_full,
-          .experts_in_window = all - without - experts_full};
+  LayerNumbers numbers;
+  if (sixteen_bit == SixteenBitLayers{}) {
+    add_layers(numbers, *this, {first, end}, false);
+    return numbers;
+  }
+  const std::int64_t from = std::clamp(sixteen_bit.first, first, end);
+  const std::int64_t to = std::clamp(layers - sixteen_bit.last, from, end);
+  add_layers(numbers, *this, {first, from}, true);
+  add_layers(numbers, *this, {from, to}, false);
+  add_layers(numbers, *this, {to, end}, true);
+  return numbers;
 }
 
 StagesSpec in_parts(StagesSpec stages, int parts) {

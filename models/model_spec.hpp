@@ -8,6 +8,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -92,32 +93,88 @@ struct SlidingWindowSpec {
   friend bool operator==(const SlidingWindowSpec&, const SlidingWindowSpec&) = default;
 };
 
-// Kind of a layer. Two layers of one kind are identical.
-enum class LayerKind : std::uint8_t { kDense, kExperts, kDenseInWindow, kExpertsInWindow };
-inline constexpr std::array kLayerKinds = {LayerKind::kDense, LayerKind::kExperts, LayerKind::kDenseInWindow,
-                                           LayerKind::kExpertsInWindow};
+// First and last layers whose products stay in 16 bit where the others run in fp8.
+//   source  NVIDIA (arXiv 2509.25149), section 4.1; NVIDIA/Megatron-LM, --first-last-layers-bf16.
+struct SixteenBitLayers {
+  std::int64_t first = 0, last = 0;
+
+  friend bool operator==(const SixteenBitLayers&, const SixteenBitLayers&) = default;
+};
+
+// Kind of a layer: whether its block has experts, its attention a window, and its products 16 bit where others run in
+// fp8. Two layers of one kind are identical.
+enum class LayerKind : std::uint8_t {
+  kDense,
+  kExperts,
+  kDenseInWindow,
+  kExpertsInWindow,
+  kDenseIn16Bit,
+  kExpertsIn16Bit,
+  kDenseInWindowIn16Bit,
+  kExpertsInWindowIn16Bit
+};
+inline constexpr std::array kLayerKinds = {LayerKind::kDense,
+                                           LayerKind::kExperts,
+                                           LayerKind::kDenseInWindow,
+                                           LayerKind::kExpertsInWindow,
+                                           LayerKind::kDenseIn16Bit,
+                                           LayerKind::kExpertsIn16Bit,
+                                           LayerKind::kDenseInWindowIn16Bit,
+                                           LayerKind::kExpertsInWindowIn16Bit};
+[[nodiscard]] constexpr LayerKind layer_kind(bool experts, bool window, bool sixteen_bit) {
+  return kLayerKinds[(experts ? 1U : 0U) + (window ? 2U : 0U) + (sixteen_bit ? 4U : 0U)];
+}
 [[nodiscard]] constexpr bool has_experts(LayerKind kind) {
-  return kind == LayerKind::kExperts || kind == LayerKind::kExpertsInWindow;
+  return static_cast<unsigned>(kind) % 2 != 0;
 }
 [[nodiscard]] constexpr bool in_window(LayerKind kind) {
-  return kind == LayerKind::kDenseInWindow || kind == LayerKind::kExpertsInWindow;
+  return static_cast<unsigned>(kind) / 2 % 2 != 0;
+}
+[[nodiscard]] constexpr bool in_sixteen_bit(LayerKind kind) {
+  return static_cast<unsigned>(kind) / 4 != 0;
 }
 
 // Numbers of layers by kind.
 struct LayerNumbers {
   std::int64_t dense = 0, experts = 0, dense_in_window = 0, experts_in_window = 0;
+  std::int64_t dense_in_16_bit = 0, experts_in_16_bit = 0, dense_in_window_in_16_bit = 0,
+               experts_in_window_in_16_bit = 0;
 
-  [[nodiscard]] std::int64_t& operator[](LayerKind kind);
-  [[nodiscard]] std::int64_t operator[](LayerKind kind) const;
+  [[nodiscard]] std::int64_t& operator[](LayerKind kind) { return this->*of(kind); }
+  [[nodiscard]] std::int64_t operator[](LayerKind kind) const { return this->*of(kind); }
   [[nodiscard]] std::int64_t all() const { return without_experts() + with_experts(); }
-  [[nodiscard]] std::int64_t with_experts() const { return experts + experts_in_window; }
-  [[nodiscard]] std::int64_t without_experts() const { return dense + dense_in_window; }
-  // As if all attended to all tokens: by their blocks alone, which decide the memory of a layer.
-  [[nodiscard]] LayerNumbers by_block() const {
-    return {.dense = without_experts(), .experts = with_experts()};
+  [[nodiscard]] std::int64_t with_experts() const {
+    return experts + experts_in_window + experts_in_16_bit + experts_in_window_in_16_bit;
+  }
+  [[nodiscard]] std::int64_t without_experts() const {
+    return dense + dense_in_window + dense_in_16_bit + dense_in_window_in_16_bit;
+  }
+  [[nodiscard]] std::int64_t with_window() const {
+    return dense_in_window + experts_in_window + dense_in_window_in_16_bit + experts_in_window_in_16_bit;
+  }
+  // As if all attended to all tokens: by what decides the memory of a layer.
+  [[nodiscard]] LayerNumbers by_memory() const {
+    return {.dense = dense + dense_in_window,
+            .experts = experts + experts_in_window,
+            .dense_in_16_bit = dense_in_16_bit + dense_in_window_in_16_bit,
+            .experts_in_16_bit = experts_in_16_bit + experts_in_window_in_16_bit};
   }
   LayerNumbers& operator+=(const LayerNumbers& other);
   friend bool operator==(const LayerNumbers&, const LayerNumbers&) = default;
+
+ private:
+  static std::int64_t LayerNumbers::*of(LayerKind kind) {
+    static constexpr std::int64_t LayerNumbers::*kOf[] = {&LayerNumbers::dense,
+                                                          &LayerNumbers::experts,
+                                                          &LayerNumbers::dense_in_window,
+                                                          &LayerNumbers::experts_in_window,
+                                                          &LayerNumbers::dense_in_16_bit,
+                                                          &LayerNumbers::experts_in_16_bit,
+                                                          &LayerNumbers::dense_in_window_in_16_bit,
+                                                          &LayerNumbers::experts_in_window_in_16_bit};
+    static_assert(std::size(kOf) == kLayerKinds.size());
+    return kOf[static_cast<std::size_t>(kind)];
+  }
 };
 
 struct TransformerSpec {
@@ -150,6 +207,8 @@ struct TransformerSpec {
   std::optional<SlidingWindowSpec> sliding_window = {};
   // A number for each head beside the scores of its softmax (gpt-oss): a parameters a layer.
   bool attention_sinks = false;
+  // Of how it is trained: set where the scenario's precision is fp8.
+  SixteenBitLayers sixteen_bit = {};
   bool clamped_activation = false;  // the inputs of a gated block's activation are clamped (gpt-oss)
   // Multi-token prediction: extra layers after the last one and of its kind, each with a projection [h, 2h],
   // three norms, and a further head and loss (DeepSeek-V3, arXiv 2412.19437, section 2.2).
@@ -157,6 +216,7 @@ struct TransformerSpec {
 
   [[nodiscard]] bool has_norms_before() const { return norms != Norms::kAfter; }
   [[nodiscard]] bool has_norms_behind() const { return norms != Norms::kBefore; }
+  [[nodiscard]] bool has_dense_layers() const { return !experts || !experts->dense_layers.empty(); }
   [[nodiscard]] LayerKind kind_of(std::int64_t layer) const;  // of layers 0 .. layers-1
   // Of layers first .. end-1, and of all of them, without those of multi-token prediction.
   [[nodiscard]] LayerNumbers layers_between(std::int64_t first, std::int64_t end) const;

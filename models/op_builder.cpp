@@ -21,8 +21,7 @@ Op gemm_op(OpKind kind, std::string_view name, const GemmShape& shape, std::int6
 
 std::int64_t operands_and_result(const GemmShape& shape, const Shard& shard) {
   const std::int64_t read = shape.m * shape.k + shape.k * shape.n;
-  return shape.batch *
-         (operand_bytes(shard.precision) * read + element_bytes(shard.precision) * shape.m * shape.n);
+  return shape.batch * (operand_bytes(read, shard) + element_bytes(shard.precision) * shape.m * shape.n);
 }
 
 // One weight, or those of several experts: `count` equal GEMMs in one kernel.
@@ -62,7 +61,7 @@ void weight_gradient(Ops& ops, Group group, const Linear& linear, const Shard& s
       .m = linear.out, .n = linear.in, .k = linear.tokens, .batch = group.count, .layout = GemmLayout::kNT};
   const std::int64_t weights = group.count * linear.in * linear.out;
   const std::int64_t inputs = group.count * linear.tokens * (linear.in + linear.out);
-  const std::int64_t read = operand_bytes(shard.precision) * inputs;
+  const std::int64_t read = operand_bytes(inputs, shard);
   const std::int64_t accumulate = 2 * element_bytes(shard.gradient) * weights;  // read and write
   if (shard.gradient_accumulation_fusion) {
     ops.push_back(gemm_op(group.op, linear.name, shape, read + accumulate, shard));
@@ -105,6 +104,10 @@ std::int64_t element_bytes(Precision precision) {
 Shard sixteen_bit(Shard shard) {
   if (shard.precision == Precision::kFp8) shard.precision = Precision::kBf16;
   return shard;
+}
+
+Shard shard_of_layer(const Shard& shard, LayerKind kind) {
+  return in_sixteen_bit(kind) ? sixteen_bit(shard) : shard;
 }
 
 Shard shard_of_head(const Shard& shard) {
@@ -200,8 +203,7 @@ void add_gather(Ops& ops, const Gather& gather, const Shard& shard) {
     add_local_cast(ops, shard.local_tokens() * gather.width, source, shard);
   }
   const std::int64_t elements = shard.tokens() * gather.width;
-  std::int64_t payload = operand_bytes(shard.precision) * elements;
-  if (fp8) payload += fp8_scale_bytes(elements, shard);
+  std::int64_t payload = cast_bytes(elements, shard);
   // Rows and columns of blocks are other numbers. Of a gradient both are needed at once; of an input the rows
   // now, the columns when it is gathered again.
   if (fp8 && shard.scales_blocks() && gather.what == GatherOf::kGradient) payload *= 2;

@@ -35,6 +35,8 @@ struct Linear {
 //   source  DeepSeek-AI (arXiv 2412.19437), section 3.3: head and router; Megatron-LM's output layer is none
 //           of Transformer Engine's, torchtitan's recipes leave `output` out.
 [[nodiscard]] Shard sixteen_bit(Shard shard);
+// The shard for a layer of a kind: some stay in 16 bit.
+[[nodiscard]] Shard shard_of_layer(const Shard& shard, LayerKind kind);
 // The shard for the head: its input is in 16 bit, and gathered in one where layers gather theirs in chunks.
 [[nodiscard]] Shard shard_of_head(const Shard& shard);
 // Tokens of each chunk of head and loss: all but the last alike.

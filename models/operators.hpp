@@ -131,7 +131,8 @@ using ByteShare = Share<Bytes>;
 // router, norms and MLA's down projections on every rank.
 [[nodiscard]] ParameterShare layer_parameters(const TransformerSpec& model, LayerKind kind,
                                               const WeightSplit& split);
-// The GEMM weights of a layer that fp8 computes with: all but the router and the shared gate.
+// The GEMM weights of a layer that fp8 computes with: all but the router and the shared gate, and none of a layer in 16
+// bit.
 [[nodiscard]] ParameterShare product_weights(const TransformerSpec& model, LayerKind kind,
                                              const WeightSplit& split);
 // Parameters of a layer of multi-token prediction with its inner layer; embedding and head are shared. A last

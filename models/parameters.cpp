@@ -97,6 +97,7 @@ ParameterShare layer_parameters(const TransformerSpec& model, LayerKind kind, co
 }
 
 ParameterShare product_weights(const TransformerSpec& model, LayerKind kind, const WeightSplit& split) {
+  if (in_sixteen_bit(kind)) return {};
   const LayerMatrices layer = layer_matrices(model, kind, split);
   const std::int64_t experts = has_experts(kind) ? model.experts->count / split.expert : 0;
   return {.dense = layer.attention() + layer.ffn() + layer.shared(), .experts = layer.expert() * experts};

@@ -19,7 +19,7 @@ std::int64_t gated(const TransformerSpec& model, std::int64_t ffn) {
 Widths widths(const TransformerSpec& model, std::int64_t tensor) {
   SC_CHECK(tensor > 0, "a tensor group has a rank");
   SC_CHECK(model.heads % tensor == 0, "every rank has the same number of query heads");
-  SC_CHECK(model.numbers().without_experts() == 0 || model.ffn_hidden % tensor == 0,
+  SC_CHECK(!model.has_dense_layers() || model.ffn_hidden % tensor == 0,
            "every rank has the same feed-forward width");
   SC_CHECK(model.kv_heads % tensor == 0 || tensor % model.kv_heads == 0,
            "key/value heads are split or replicated evenly");

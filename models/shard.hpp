@@ -224,7 +224,12 @@ struct Shard {
   }
   // A block has a scale along each of its dimensions: what two passes read is cast twice, never transposed.
   [[nodiscard]] bool scales_blocks() const {
-    return fp8_recipe == Fp8Recipe::kBlockwise || fp8_recipe == Fp8Recipe::kMxfp8;
+    return fp8_recipe == Fp8Recipe::kBlockwise || fp8_recipe == Fp8Recipe::kMxfp8 ||
+           fp8_recipe == Fp8Recipe::kNvfp4;
+  }
+  // Operands of the layers' products have 4 bits.
+  [[nodiscard]] bool casts_to_fp4() const {
+    return precision == Precision::kFp8 && fp8_recipe == Fp8Recipe::kNvfp4;
   }
   [[nodiscard]] WeightSplit weight_split() const {
     return {.tensor = tensor, .expert = expert, .expert_tensor = expert_tensor};
@@ -239,6 +244,10 @@ struct Shard {
   // Tokens arrive at the experts as fp8: those of an all-gather do not.
   [[nodiscard]] bool sends_fp8() const {
     return fp8_dispatch && expert > 1 && expert_dispatcher != ExpertDispatcher::kAllGather;
+  }
+  // Products read tokens as they were sent; others have them cast back to 16 bit first.
+  [[nodiscard]] bool reads_sent() const {
+    return sends_fp8() && precision == Precision::kFp8 && !casts_to_fp4();
   }
   // Flash recomputes the scores inside its backward kernel: nothing is left to repeat.
   [[nodiscard]] bool repeats_core() const {

@@ -113,6 +113,7 @@ std::string gemm_section(const GemmModel& model, const ProfileRemarks& remarks, 
            constant("fp8_prologue", model.fp8_prologue, kInSection) +
            constant("blockwise_factor", model.blockwise_factor, kInSection) +
            constant("mxfp8_factor", model.mxfp8_factor, kInSection) +
+           constant("nvfp4_factor", model.nvfp4_factor, kInSection) +
            constant("fp8_scale", model.fp8_scale, kInSection);
   out += fmt::format(
       "  tiles:\n    provenance: analytic\n    source: {}\n    columns: [m, n, rate]\n    rows:\n",

@@ -89,8 +89,19 @@ const Sourced<double>& GemmModel::scale_of(Precision precision) const {
 }
 
 const std::optional<Sourced<double>>* GemmModel::block_factor(Fp8Recipe recipe) const {
-  if (recipe == Fp8Recipe::kBlockwise) return &blockwise_factor;
-  return recipe == Fp8Recipe::kMxfp8 ? &mxfp8_factor : nullptr;
+  switch (recipe) {
+    case Fp8Recipe::kBlockwise:
+      return &blockwise_factor;
+    case Fp8Recipe::kMxfp8:
+      return &mxfp8_factor;
+    case Fp8Recipe::kNvfp4:
+      return &nvfp4_factor;
+    case Fp8Recipe::kDelayed:
+    case Fp8Recipe::kCurrent:
+    case Fp8Recipe::kTorchao:
+      break;
+  }
+  return nullptr;
 }
 
 const Sourced<double>& GemmModel::efficiency(GemmLayout layout) const {

@@ -27,15 +27,17 @@ namespace stagecraft {
 enum class Precision : std::uint8_t { kFp32, kFp16, kBf16, kFp8 };
 inline constexpr std::string_view kPrecisionNames[] = {"fp32", "fp16", "bf16", "fp8"};
 
-// Where the scales of fp8 operands come from. The first four are Transformer Engine's recipes.
+// Where the scales of fp8 operands come from. All but torchao's are Transformer Engine's recipes.
 enum class Fp8Recipe : std::uint8_t {
   kDelayed,    // one a tensor, by the largest values of earlier iterations
   kCurrent,    // one a tensor, by its own largest value (Megatron-LM: tensorwise)
   kBlockwise,  // one for 1 x 128 values of activations and 128 x 128 of weights (DeepSeek-V3)
   kMxfp8,      // one for 32 values, in hardware (OCP Microscaling)
-  kTorchao,    // torchao's tensorwise: one a tensor by its own largest value, in each pass anew
+  kNvfp4,  // operands of 4 bits in place of 8, with one for 16 values, and one a tensor by its largest value
+  kTorchao,  // torchao's tensorwise: one a tensor by its own largest value, in each pass anew
 };
-inline constexpr std::string_view kFp8RecipeNames[] = {"delayed", "current", "blockwise", "mxfp8", "torchao"};
+inline constexpr std::string_view kFp8RecipeNames[] = {"delayed", "current", "blockwise",
+                                                       "mxfp8",   "nvfp4",   "torchao"};
 
 enum class GemmLayout : std::uint8_t { kTN, kNN, kNT };
 inline constexpr std::string_view kGemmLayoutNames[] = {"TN", "NN", "NT"};
@@ -91,6 +93,8 @@ struct GemmTile {
 };
 
 inline constexpr double kMostFp8Factor = 1.5;
+// Products of 4-bit operands over those of 8, each with scales of its own: their peaks differ by 3 on Blackwell Ultra.
+inline constexpr double kMostNvfp4Factor = 3;
 
 // Time of a GEMM: 2mnk / (peak * scale * efficiency(layout) * quantisation), never below its bytes at the
 // memory rate. Near a table row the ratio of row to formula is carried over; see models/compute_cost.hpp for
@@ -109,8 +113,8 @@ struct GemmModel {
   // Every operand of an fp8 kernel has the TN layout: here a row's layout names the pass that it is of,
   // forward TN, input gradient NN, weight gradient NT.
   std::optional<GemmTable> fp8_table{};
-  // Rate with scales of blocks over that with one a tensor; absent: the device has no such products.
-  std::optional<Sourced<double>> blockwise_factor{}, mxfp8_factor{};
+  // Rate with scales of blocks over that of fp8 with one a tensor; absent: the device has no such products.
+  std::optional<Sourced<double>> blockwise_factor{}, mxfp8_factor{}, nvfp4_factor{};
   std::vector<GemmTile> tiles;
   std::int64_t split_k_max = 4, split_k_min_depth = 1024, prologue_k = 50;
   std::string tile_source;

@@ -33,6 +33,7 @@ constexpr Range kEfficiency{.above = kLeastShare, .up_to = 1.2, .closed_below = 
 constexpr Range kRowEfficiency{.above = 1e-6, .up_to = 1.2, .closed_below = true};
 constexpr Range kFactor{.above = kLeastShare, .up_to = 1, .closed_below = true};
 constexpr Range kFp8Factor{.above = kLeastShare, .up_to = kMostFp8Factor, .closed_below = true};
+constexpr Range kNvfp4Factor{.above = kLeastShare, .up_to = kMostNvfp4Factor, .closed_below = true};
 constexpr Range kScale{.above = kLeastShare, .up_to = 2, .closed_below = true};
 constexpr Range kRadius{.above = 0, .up_to = 10, .closed_below = true};
 constexpr Range kPrior{.above = 0, .up_to = 1000};
@@ -186,6 +187,7 @@ void read_fp8(YamlMap& gemm, bool device_has_it, GemmModel& model) {
   model.fp8_scale = read_optional_number(gemm, "fp8_scale", kScale);
   model.blockwise_factor = read_optional_number(gemm, "blockwise_factor", kFp8Factor);
   model.mxfp8_factor = read_optional_number(gemm, "mxfp8_factor", kFp8Factor);
+  model.nvfp4_factor = read_optional_number(gemm, "nvfp4_factor", kNvfp4Factor);
   if (gemm.has("fp8_table")) model.fp8_table = read_fp8_table(gemm);
 }
 

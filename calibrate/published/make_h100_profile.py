@@ -19,7 +19,7 @@ NAME = "h100-published"
 KINDS = {"all_reduce": "all-reduce", "all_gather": "all-gather", "reduce_scatter": "reduce-scatter",
          "all_to_all": "all-to-all", "collective_permute_ring8": "send-receive"}
 CONSTANTS = ("scale", "efficiency_tn", "efficiency_nn", "efficiency_nt", "batched_efficiency", "misaligned_factor",
-             "fp8_factor", "fp8_prologue", "blockwise_factor", "mxfp8_factor")
+             "fp8_factor", "fp8_prologue", "blockwise_factor", "mxfp8_factor", "nvfp4_factor")
 XLA_TABLE = "OpenXLA collective_interpolator_data.h (Apache-2.0), one node of 8, 1 KiB to 2 GiB"
 XLA_COLLECTIVES = XLA_TABLE + "; fitted"
 XLA_POINTS = XLA_TABLE + "; times that fall with the size are pooled"

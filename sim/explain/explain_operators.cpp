@@ -58,10 +58,14 @@ Explanation gemm_at_its_rate(const HardwareProfile& profile, Precision precision
       leaf("efficiency", Amount::number(efficiency.value),
            profile_origin(profile, efficiency.provenance,
                           efficiency_text(profile, precision, efficiency, op.gemm)))};
-  if (const Sourced<double>* recipe = recipe_factor(profile, precision, op))
+  const RecipeRate recipe = recipe_rate(profile, precision, op);
+  if (recipe.constant != nullptr)
     factors.push_back(profile_input(
         profile, fmt::format("gemm.{}_factor", kFp8RecipeNames[static_cast<std::size_t>(op.fp8_recipe)]),
-        Amount::number(recipe->value), *recipe));
+        Amount::number(recipe.constant->value), *recipe.constant));
+  if (recipe.share != 1)
+    factors.push_back(leaf("share of it", Amount::number(recipe.share),
+                           {.kind = OriginKind::kModel, .text = "tiles fill as slowly as in fp8"}));
   Explanation rate = formula("rate", Operation::kProduct, std::move(factors));
   return formula("FLOPs at their rate", Operation::kQuotient,
                  {leaf("2 m n k", Flops(flops), {.kind = OriginKind::kModel, .text = shape_text(op.gemm)}),

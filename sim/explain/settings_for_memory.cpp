@@ -65,6 +65,7 @@ Words smaller_micro_batches(const Scenario& scenario) {
 
 Words weights_in_fp8(const Scenario& scenario) {
   return only_if(scenario.training.precision == Precision::kFp8 &&
+                     scenario.options.fp8_recipe != Fp8Recipe::kNvfp4 &&
                      !scenario.options.holds_fp8(scenario.parallelism.zero_stage),
                  "true");
 }

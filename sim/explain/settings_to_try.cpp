@@ -119,7 +119,8 @@ class Changes {
          {std::pair{"gradients", !overlap.gradients},
           {"parameters", !overlap.parameters},
           {"pipeline", !overlap.pipeline},
-          {"tensor", !overlap.tensor && parallel.tensor > 1},
+          {"tensor", !overlap.tensor && parallel.tensor > 1 &&
+                         !scenario_.options.casts_to_fp4(scenario_.training.precision)},
           {"context", !overlap.context && parallel.context > 1},
           {"expert", !overlap.expert && model.experts},
           {"shared_experts", !overlap.shared_experts && model.experts && model.experts->shared > 0}})

@@ -127,7 +127,7 @@ Bytes RankLedger::staged_activations() const {
   for (const int stage : states_.held()) {
     const StageContent& here = content(stage);
     std::vector<KeptLayers> layers;
-    const LayerNumbers all = here.layers.by_block(), again = here.recomputed.by_block();
+    const LayerNumbers all = here.layers.by_memory(), again = here.recomputed.by_memory();
     for (const LayerKind kind : kLayerKinds) {
       const std::int64_t kept = all[kind] - (full ? again[kind] : 0);
       if (kept > 0) layers.push_back({.count = kept, .each = total(layer_tensors(model_, shard_, kind))});
@@ -182,9 +182,10 @@ Bytes RankLedger::merged_outputs() const {
 void RankLedger::add_buffers(LedgerItems& items, RankStates::When when) const {
   const Bytes message = boundary_activation(model_, shard_);
   add_messages(items);
+  LayerNumbers held;
+  for (const int stage : states_.held()) held += content(stage).layers.by_memory();
   for (const LayerKind kind : kLayerKinds)
-    if (std::ranges::any_of(states_.held(),
-                            [&](int stage) { return content(stage).layers.by_block()[kind] > 0; }))
+    if (held[kind] > 0)
       items.add(kBuffers, "gradient placeholders", gradient_placeholders(model_, shard_, kind));
   if (request_.job.offload.activations > 0 && when == RankStates::When::kPasses)
     items.add(kBuffers, "activations on their way to the host",

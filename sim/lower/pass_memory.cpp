@@ -51,8 +51,8 @@ class StageSum {
            const PassHabits& habits)
       : model_(model), shard_(shard), plain_(shard.of_layers(false)), content_(content), habits_(habits) {
     // A recompute pass restores all tensors, as if nothing was recomputed.
-    const LayerNumbers layers = content.layers.by_block();
-    const LayerNumbers repeated = content.recompute_pass ? LayerNumbers{} : content.recomputed.by_block();
+    const LayerNumbers layers = content.layers.by_memory();
+    const LayerNumbers repeated = content.recompute_pass ? LayerNumbers{} : content.recomputed.by_memory();
     for (const LayerKind kind : kLayerKinds) {
       if (layers[kind] == 0) continue;
       counts_.push_back({.kind = kind, .plain = layers[kind] - repeated[kind], .recomputed = repeated[kind]});

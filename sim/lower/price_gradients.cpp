@@ -156,11 +156,16 @@ std::vector<PassPrice> GradientPricing::price_buckets(int rank, int stage, bool 
     const std::int64_t size = in_buckets ? bucket_parameters(request_) : parameters;
     std::vector<std::int64_t> sizes = bucket_sizes(parameters, size, &sharing == &dense_ ? words : 0);
     if (gathers) std::ranges::reverse(sizes);
-    for (const std::int64_t here : sizes) {
+    const auto price_of = [&](std::int64_t here) {
       const double part = static_cast<double>(here) / static_cast<double>(parameters);
-      buckets.push_back(gathers ? over_shards(rank, sharing, CollectiveKind::kAllGather,
-                                              to_bytes(static_cast<double>(weights.count()) * part))
-                                : reduce(rank, sharing, here));
+      return gathers ? over_shards(rank, sharing, CollectiveKind::kAllGather,
+                                   to_bytes(static_cast<double>(weights.count()) * part))
+                     : reduce(rank, sharing, here);
+    };
+    for (auto here = sizes.begin(); here != sizes.end();) {  // nearly all are alike
+      const auto next = std::find_if(here, sizes.end(), [&](std::int64_t other) { return other != *here; });
+      buckets.insert(buckets.end(), static_cast<std::size_t>(next - here), price_of(*here));
+      here = next;
     }
     return buckets;
   };
@@ -239,7 +244,8 @@ PassPrice GradientPricing::price_optimizer(int rank) const {
   PassPrice price;
   Ops ops = optimizer_operators(with_gradients, stepped - host_parameters(stepped, request_), shard_);
   if (shard_.keeps_fp8() && !shard_.gathered_weights)
-    ops.push_back(first_weight_cast(rank_products(model_, network_.plan, rank).all(), shard_));
+    if (const std::int64_t cast = rank_products(model_, network_.plan, rank).all(); cast > 0)
+      ops.push_back(first_weight_cast(cast, shard_));
   for (const Op& op : ops) {
     const Cost cost = compute_cost(network_.profile, shard_.precision, op);
     price.add(Category::kOptimizer, cost.time, cost.provenance);

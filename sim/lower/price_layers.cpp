@@ -108,6 +108,8 @@ PiecePrices StagePricing::price_pieces(const LayerGroups& groups) const {
   for (const LayerKind kind : kLayerKinds) {
     if (numbers[kind] == 0) continue;
     const auto i = static_cast<std::size_t>(kind);
+    pieces.layer.resize(i + 1);
+    pieces.recomputed.resize(i + 1);
     pieces.layer[i] = priced(layer_operators(model_, shard_.of_layers(false), kind));
     if (shard_.recompute == Recompute::kFull)
       pieces.recomputed[i] = priced(layer_operators(model_, shard_, kind));
@@ -140,8 +142,8 @@ bool StagePricing::same_links(const LayerGroups& a, const LayerGroups& b) const 
 
 StagePrice StagePricing::sum_of(const PiecePrices& pieces, const StageContent& content) const {
   StagePrice price;
-  for (const LayerKind kind : kLayerKinds) {
-    const auto i = static_cast<std::size_t>(kind);
+  for (std::size_t i = 0; i < pieces.layer.size(); ++i) {
+    const LayerKind kind = kLayerKinds[i];
     const std::int64_t again = content.recomputed[kind];
     add(price, pieces.layer[i], content.layers[kind] - again);
     add(price, pieces.recomputed[i], again);

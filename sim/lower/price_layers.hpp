@@ -4,7 +4,6 @@
 // the GPUs of a pipeline rank the one with the slowest groups counts, because the others wait for it.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <vector>
 
@@ -21,7 +20,8 @@ namespace stagecraft {
 // Prices of the pieces that stages consist of.
 struct PiecePrices {
   LayerGroups groups;
-  std::array<StagePrice, kLayerKinds.size()> layer{}, recomputed{};  // by LayerKind; with full recompute
+  std::vector<StagePrice> layer{},
+      recomputed{};                       // by LayerKind, up to the last of the model; with full recompute
   StagePrice embedding{}, head{}, mtp{};  // mtp: its inner layer included; head: those of all predictions
 
   [[nodiscard]] const StagePrice& of(const StageUnit& unit) const;

@@ -89,6 +89,7 @@ class StageMemories {
 }  // namespace
 
 Shard shard_of(const PricingRequest& request, double fp8_layouts, bool pairs) {
+  const bool fp4 = request.options.casts_to_fp4(request.training.precision);  // for which no user buffers are
   return {.sequence = request.training.sequence_length,
           .micro_batch = request.training.micro_batch_size,
           .tensor = request.plan.tensor,
@@ -119,7 +120,7 @@ Shard shard_of(const PricingRequest& request, double fp8_layouts, bool pairs) {
           .context_exchange = request.parallelism.context_exchange,
           .expert_dispatcher = request.options.expert_dispatcher,
           .fp8_dispatch = request.options.fp8_dispatch,
-          .overlap_tensor = request.overlap.tensor,
+          .overlap_tensor = request.overlap.tensor && !fp4,
           .functional_collectives = request.options.rules.functional_collectives,
           .overlap_context = request.overlap.context,
           .overlap_shared_experts = request.overlap.shared_experts && !pairs,

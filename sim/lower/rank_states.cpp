@@ -221,14 +221,16 @@ Bytes RankStates::fp8_copies() const {
   std::int64_t cast = 0;
   for (const StageUnit& unit : units_)
     if (!gathered || !unit.recomputed) cast += unit.products.all();
-  const double copies = std::max(fp8_weight_copies(shard_) - (shard_.fp8_parameters ? 1 : 0), 0.0);
-  return share_of(Bytes(cast), gathered ? 1 : copies);
+  const double copies =
+      std::max(fp8_weight_copies(shard_) - (shard_.fp8_parameters ? fp8_weight(shard_) : 0), 0.0);
+  return share_of(Bytes(cast), gathered ? fp8_weight(shard_) : copies);
 }
 
 void RankStates::add_weights(LedgerItems& items, When when) const {
   const double offloaded = request_.job.offload.weights;
   if (!masters_alone(shard_)) add_sharded(items, kWeights, weights(), zero() >= 3, 1 - offloaded);
-  items.add(kWeights, "fp8 copies of weights", fp8_copies());
+  items.add(kWeights, shard_.casts_to_fp4() ? "fp4 copies of weights" : "fp8 copies of weights",
+            fp8_copies());
   const ScheduleKind* kind = find_schedule(request_.schedule.name);
   if (kind != nullptr && !kind->kept_beside.empty())
     items.add(kWeights, kind->kept_beside, Bytes(parameters_.all() * kFp32Bytes));

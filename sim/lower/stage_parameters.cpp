@@ -130,10 +130,11 @@ std::vector<StageUnit> stage_units(const TransformerSpec& model, const ParallelP
   };
   if (content.embedding)
     add_unit({.kind = UnitKind::kEmbedding}, {.dense = embedding_parameters(model, plan.tensor)});
-  for (std::int64_t layer = 0; layer < content.layers.all(); ++layer) {
+  const std::int64_t layers = content.layers.all(), recomputed = content.recomputed.all();
+  for (std::int64_t layer = 0; layer < layers; ++layer) {
     const LayerKind kind = model.kind_of(first + layer);
-    add_unit({.layer = kind, .recomputed = layer < content.recomputed.all()},
-             layer_parameters(model, kind, split), product_weights(model, kind, split));
+    add_unit({.layer = kind, .recomputed = layer < recomputed}, layer_parameters(model, kind, split),
+             product_weights(model, kind, split));
   }
   for (std::int64_t layer = 0; layer < content.mtp_layers; ++layer) {
     ParameterShare share = mtp_parameters(model, split);
@@ -177,7 +178,9 @@ ByteShare sharded(const ByteShare& whole, const ParallelPlan& plan) {
 ByteShare weight_bytes(const ParameterShare& share, const ParameterShare& products, const Shard& shard) {
   const ByteShare bytes = share * Bytes(state_bytes(shard).weight);
   if (!shard.fp8_parameters) return bytes;
-  return bytes - products * Bytes(element_bytes(shard.precision) - operand_bytes(shard.precision));
+  const double saved = static_cast<double>(element_bytes(shard.precision)) - fp8_weight(shard);
+  const auto of = [&](std::int64_t weights) { return to_bytes(saved * static_cast<double>(weights)); };
+  return bytes - ByteShare{.dense = of(products.dense), .experts = of(products.experts)};
 }
 
 }  // namespace stagecraft

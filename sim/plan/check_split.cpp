@@ -14,14 +14,10 @@ namespace {
 constexpr std::int64_t kMaxListedTensor = 65'536;  // tensor sizes that a hint looks through
 constexpr std::size_t kMaxListed = 16;             // most lengths listed and printed
 
-bool has_dense_layers(const TransformerSpec& model) {
-  return model.numbers().without_experts() > 0;
-}
-
 std::string why_tensor_does_not_divide(const TransformerSpec& model, std::int64_t tensor) {
   if (model.heads % tensor != 0)
     return fmt::format("{} does not divide model.heads = {}", tensor, model.heads);
-  if (has_dense_layers(model) && model.ffn_hidden % tensor != 0)
+  if (model.has_dense_layers() && model.ffn_hidden % tensor != 0)
     return fmt::format("{} does not divide model.ffn_hidden = {}", tensor, model.ffn_hidden);
   if (model.experts && model.experts->shared_width() % tensor != 0)
     return fmt::format("{} does not divide the width of the shared experts, {} × {} = {}", tensor,
@@ -145,7 +141,7 @@ void check_expert_ranks(const ExpertsSpec& experts, const ParallelSpec& spec, st
 // Heads and feed-forward widths are split over the tensor ranks; key/value heads are split or copied evenly.
 // The vocabulary need not divide: frameworks pad it. Routed experts are split `expert_tensor` ways instead.
 bool tensor_divides(const TransformerSpec& model, std::int64_t tensor) {
-  return model.heads % tensor == 0 && (!has_dense_layers(model) || model.ffn_hidden % tensor == 0) &&
+  return model.heads % tensor == 0 && (!model.has_dense_layers() || model.ffn_hidden % tensor == 0) &&
          (!model.experts || model.experts->shared_width() % tensor == 0) &&
          (model.kv_heads % tensor == 0 || tensor % model.kv_heads == 0);
 }

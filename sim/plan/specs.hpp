@@ -11,6 +11,7 @@
 
 #include "base/units.hpp"
 #include "calibrate/profile/provenance.hpp"
+#include "models/model_spec.hpp"
 #include "models/shard.hpp"
 #include "topology/rank_mesh.hpp"
 
@@ -65,10 +66,11 @@ struct TrainingSpec {
   std::int64_t micro_batch_size = 1;   // samples
   std::int64_t sequence_length = 0;    // tokens of a sample; 0 only for abstract stages
   Precision precision = Precision::kBf16;
-  Precision gradient = Precision::kFp32;  // default: fp16 training reduces fp16, all else fp32
-  Precision moment = Precision::kFp32;    // precision of both Adam moments
-  bool master_weights = true;             // 16-bit weights have fp32 masters, which are stepped
-  bool master_remainders = false;         // masters keep only the 16 bits that bf16 weights lack
+  SixteenBitLayers sixteen_bit_layers = {};  // of fp8
+  Precision gradient = Precision::kFp32;     // default: fp16 training reduces fp16, all else fp32
+  Precision moment = Precision::kFp32;       // precision of both Adam moments
+  bool master_weights = true;                // 16-bit weights have fp32 masters, which are stepped
+  bool master_remainders = false;            // masters keep only the 16 bits that bf16 weights lack
   RecomputeSpec recompute = {};
   Attention attention = Attention::kFlash;
 
@@ -186,8 +188,12 @@ struct OptionsSpec {
   [[nodiscard]] bool launches_operators() const {
     return cuda_graphs == CudaGraphs::kNone && rules.operator_overhead > Duration::zero();
   }
+  // Operands of the layers' products have 4 bits.
+  [[nodiscard]] bool casts_to_fp4(Precision precision) const {
+    return precision == Precision::kFp8 && fp8_recipe == Fp8Recipe::kNvfp4;
+  }
   [[nodiscard]] bool holds_fp8(int zero_stage) const {
-    return fp8_parameters.value_or(rules.shards_fp8 && zero_stage > 0);
+    return fp8_parameters.value_or(rules.shards_fp8 && zero_stage > 0 && fp8_recipe != Fp8Recipe::kNvfp4);
   }
   // Does the software leave gathered weights and unsharded gradients whole between the micro-batches of a
   // stage? FSDP2 does so under a pipeline, and nowhere else. `zero_stage` is the one in effect.

@@ -41,7 +41,7 @@ void check_fp8_recipe(const Scenario& scenario, Diagnostics& diagnostics) {
     const std::optional<Sourced<double>>* factor = profile->gemm.block_factor(recipe);
     if (factor == nullptr || factor->has_value() || !profile->supports(Precision::kFp8)) continue;
     std::string there = "delayed and current";
-    for (const Fp8Recipe other : {Fp8Recipe::kBlockwise, Fp8Recipe::kMxfp8})
+    for (const Fp8Recipe other : {Fp8Recipe::kBlockwise, Fp8Recipe::kMxfp8, Fp8Recipe::kNvfp4})
       if (*profile->gemm.block_factor(other))
         there += " and " + std::string(kFp8RecipeNames[static_cast<std::size_t>(other)]);
     diagnostics.error({.code = "not-supported-by-device",

@@ -56,6 +56,7 @@ class Reader {
   void read_machine();
   void read_jobs();
   void settle_sequence_parallel();
+  void settle_sixteen_bit_layers();
   void assume_sequence_length(YamlMap& training, std::int64_t most);
   void check_sequence_length();
   void check_with_mistakes();
@@ -108,6 +109,7 @@ void Reader::read_jobs() {
   if (model_ok_) settle_sequence_parallel();
   scenario_.training = load_training(*root_);
   if (model_ok_) check_sequence_length();
+  if (model_ok_) settle_sixteen_bit_layers();
   scenario_.schedule = load_schedule(*root_);
   scenario_.order = load_order(*root_, places_);
   if (const auto chunks = unsaid_chunks(*root_, scenario_.schedule)) {
@@ -149,6 +151,22 @@ void Reader::settle_sequence_parallel() {
   section.warning("sequence_parallel", "assumed",
                   fmt::format("is not given: true, as experts beside tensor {} need it", parallel.tensor),
                   "write it");
+}
+
+// Layers of the model that stay in 16 bit, where others run in fp8.
+void Reader::settle_sixteen_bit_layers() {
+  auto* model = std::get_if<TransformerSpec>(&scenario_.model);
+  const SixteenBitLayers& layers = scenario_.training.sixteen_bit_layers;
+  if (model == nullptr || scenario_.training.precision != Precision::kFp8) return;
+  if (layers.first + layers.last <= model->layers) {
+    model->sixteen_bit = layers;
+    return;
+  }
+  root_->map("training")
+      .error("sixteen_bit_layers", "out-of-range",
+             fmt::format("the first {} and the last {} are more than model.layers = {}", layers.first,
+                         layers.last, model->layers),
+             "training.precision: bf16 keeps all of them in 16 bit");
 }
 
 // The longest that the model is made for; where it does not say, what most of its family were trained with.

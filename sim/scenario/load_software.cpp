@@ -196,7 +196,7 @@ RecomputeModules near_every_second_product(const TransformerSpec& model) {
   RecomputeModules near;
   if (model.has_norms_before()) near = near | RecomputeModules{RecomputeModule::kLayerNorm};
   if (model.latent_attention) near = near | RecomputeModules{RecomputeModule::kLatentUp};
-  if (model.numbers().without_experts() > 0) near = near | RecomputeModules{RecomputeModule::kMlp};
+  if (model.has_dense_layers()) near = near | RecomputeModules{RecomputeModule::kMlp};
   if (model.experts) near = near | RecomputeModules{RecomputeModule::kMoe};
   return near;
 }

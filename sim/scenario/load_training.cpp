@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/text.hpp"
+#include "models/load_blocks.hpp"
 #include "sim/schedule/schedule.hpp"
 
 namespace stagecraft {
@@ -278,6 +279,16 @@ ScheduleSpec load_schedule(YamlMap& root) {
   return spec;
 }
 
+SixteenBitLayers load_sixteen_bit_layers(YamlMap& training) {
+  if (!training.has("sixteen_bit_layers")) return {};
+  YamlMap map = training.map("sixteen_bit_layers");
+  SixteenBitLayers layers;
+  layers.first = map.integer("first", {.min = 0, .max = kMaxLayers, .fallback = 0});
+  layers.last = map.integer("last", {.min = 0, .max = kMaxLayers, .fallback = 0});
+  map.finish();
+  return layers;
+}
+
 TrainingSpec load_training(YamlMap& root) {
   YamlMap map = root.map("training");
   TrainingSpec spec;
@@ -287,6 +298,7 @@ TrainingSpec load_training(YamlMap& root) {
                              ? map.integer("sequence_length", {.min = 1, .max = kMaxSamples, .fallback = 1})
                              : 0;
   spec.precision = map.choose("precision", kPrecisionNames, Precision::kBf16);
+  spec.sixteen_bit_layers = load_sixteen_bit_layers(map);
   spec.recompute = load_recompute(map);
   spec.attention = map.choose("attention", kAttentionNames, Attention::kFlash);
   (void)map.choice("optimizer", to_strings(kOptimizerNames), 0);

@@ -17,7 +17,8 @@ namespace stagecraft {
 
 namespace {
 
-constexpr std::array<std::string_view, 35> kIdleOfStages = {"training.precision",
+constexpr std::array<std::string_view, 36> kIdleOfStages = {"training.precision",
+                                                            "training.sixteen_bit_layers",
                                                             "training.recompute",
                                                             "training.attention",
                                                             "training.gradient_dtype",
@@ -97,7 +98,7 @@ std::string_view why_idle(RecomputeModule module, const TransformerSpec& model, 
     case RecomputeModule::kLayerNorm:
       return model.has_norms_before() ? "" : "no product reads the output of a norm";
     case RecomputeModule::kMlp:
-      return model.numbers().without_experts() > 0 ? "" : "every layer of the model has experts";
+      return model.has_dense_layers() ? "" : "every layer of the model has experts";
     case RecomputeModule::kMoe:
       return experts ? "" : "the model has no experts";
     case RecomputeModule::kMoeActivation:
@@ -184,7 +185,7 @@ void listen_to_remainders(Listener& listener, const Scenario& scenario) {
 bool chooses_code(const Scenario& scenario) {
   const OptionsSpec& options = scenario.options;
   const bool fp8 = scenario.training.precision == Precision::kFp8;
-  return options.memory.bucket_copies || (fp8 && options.rules.shards_fp8 && !options.fp8_parameters);
+  return options.memory.bucket_copies || (fp8 && options.holds_fp8(1) != options.holds_fp8(0));
 }
 
 // Why a job whose loss is this one runs no compiled loss; empty where it does, or names none.
@@ -286,6 +287,8 @@ void listen_to_overlap(Listener& listener, const Scenario& scenario) {
   listener.say("overlap.tensor", parallel.tensor == 1, "parallelism.tensor is 1");
   listener.say("overlap.tensor", !parallel.sequence_parallel,
                "user buffers gather and scatter under sequence_parallel only");
+  listener.say("overlap.tensor", scenario.options.casts_to_fp4(scenario.training.precision),
+               "Transformer Engine has no user buffers for NVFP4");
   listener.say("overlap.context", parallel.context == 1, "parallelism.context is 1");
   listener.say("overlap.context", parallel.context_exchange != ContextExchange::kRing,
                "only the messages of a ring (context_exchange: p2p) overlap");
@@ -396,6 +399,8 @@ void listen_to_options(Listener& listener, const Scenario& scenario) {
                "training.attention is unfused");
   listen_to_window(listener, scenario);
   listen_to_experts(listener, scenario);
+  listener.say("training.sixteen_bit_layers", scenario.training.precision != Precision::kFp8,
+               "training.precision is not fp8");
   listener.say("options.fp8_recipe", scenario.training.precision != Precision::kFp8,
                "training.precision is not fp8");
   listener.say("options.fp8_parameters", scenario.training.precision != Precision::kFp8,

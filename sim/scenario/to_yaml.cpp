@@ -308,6 +308,12 @@ void print(Emitter& out, const TrainingSpec& spec) {
   out.number("micro_batch_size", spec.micro_batch_size);
   if (spec.sequence_length > 0) out.number("sequence_length", spec.sequence_length);
   out.field("precision", word(spec.precision, kPrecisionNames));
+  if (spec.sixteen_bit_layers != SixteenBitLayers{}) {
+    out.open("sixteen_bit_layers");
+    out.number("first", spec.sixteen_bit_layers.first);
+    out.number("last", spec.sixteen_bit_layers.last);
+    out.close();
+  }
   print_recompute(out, spec.recompute);
   out.field("attention", word(spec.attention, kAttentionNames));
   out.field("optimizer", "adam");

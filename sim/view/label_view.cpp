@@ -150,7 +150,7 @@ std::string stage_text(const Label& label, const Scenario& scenario, const Paral
     all += other.layers.all();
   }
   const std::int64_t layers = content.layers.all(), experts = content.layers.with_experts();
-  const std::int64_t windows = content.layers.dense_in_window + content.layers.experts_in_window;
+  const std::int64_t windows = content.layers.with_window();
   if (layers == 1) holds.push_back(fmt::format("layer {} of {}", first, all));
   if (layers > 1) holds.push_back(fmt::format("layers {}–{} of {}", first, first + layers - 1, all));
   if (experts > 0) holds.push_back(fmt::format("{} with experts", experts));

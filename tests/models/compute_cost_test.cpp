@@ -435,6 +435,26 @@ TEST(A100ComputeCost, TwiceADimensionIsNeverCheaper) {
   }
 }
 
+// System: tiles take as long to fill as 500 of k in fp8; operands of 4 bits pass twice as fast.
+// Expectations: k = 4,500 takes 2,250 + 500 for 4,500 + 500. Deeper products come nearer to twice the rate.
+TEST(GemmCost, OfFourBitsFillsTilesAsSlowlyAsOfEight) {
+  HardwareProfile profile = toy_with_fp8();
+  profile.gemm.fp8_prologue = {.value = 500};
+  profile.gemm.nvfp4_factor = {.value = 2};
+  const auto gain = [&](std::int64_t k) {
+    Op op = gemm({.m = 1024, .n = 1024, .k = k});
+    op.fp8_recipe = Fp8Recipe::kCurrent;
+    const double eight = to_seconds(compute_cost(profile, Precision::kFp8, op).time);
+    op.fp8_recipe = Fp8Recipe::kNvfp4;
+    EXPECT_NEAR(recipe_rate(profile, Precision::kFp8, op).value(),
+                eight / to_seconds(compute_cost(profile, Precision::kFp8, op).time), 1e-3);
+    return recipe_rate(profile, Precision::kFp8, op).value();
+  };
+  EXPECT_NEAR(gain(4'500), 5'000.0 / 2'750, 1e-12);
+  EXPECT_LT(gain(4'500), gain(45'000));
+  EXPECT_LT(gain(45'000), 2);
+}
+
 TEST(GemmCost, HasTheRateOfItsRecipe) {
   HardwareProfile profile = toy_with_fp8();
   profile.gemm.mxfp8_factor = {.value = 0.5};

@@ -90,6 +90,22 @@ TEST(Fp8Casts, ByScalesOfBlocksWriteBothLayouts) {
   }
 }
 
+// The largest value first, which no norm knows: a Hadamard transform comes before the columns. Then half a byte an
+// element and layout, and a byte of scales for 16 elements.
+TEST(Fp4Casts, ReadATensorTwiceAndWriteBothLayouts) {
+  for (const double layouts : {1, 2}) {
+    const Shard shard = fp8_shard(Fp8Recipe::kNvfp4, layouts);
+    const Traffic whole{2 + 2 + 2 * (0.5 + 1.0 / 16), 2};
+    EXPECT_EQ(cast(Fp8Source::kSixteenBit, shard), whole);
+    EXPECT_EQ(cast(Fp8Source::kNorm, shard), whole);
+    EXPECT_EQ(local_cast(Fp8Source::kSixteenBit, shard), whole);
+    EXPECT_EQ(cast(Fp8Source::kGathered, shard), (Traffic{}));
+  }
+  const Ops forward = layer_operators(zoo::llama3_8b(), fp8_shard(Fp8Recipe::kNvfp4)).forward;
+  EXPECT_EQ(std::ranges::count(forward, "fp4 cast", &Op::name), 4);
+  EXPECT_EQ(std::ranges::count(forward, "fp8 cast", &Op::name), 0);
+}
+
 TEST(Fp8Casts, AreNoneInSixteenBit) {
   Shard shard = fp8_shard(Fp8Recipe::kCurrent);
   shard.precision = Precision::kBf16;
@@ -99,13 +115,14 @@ TEST(Fp8Casts, AreNoneInSixteenBit) {
 // Tensor ranks agree on the largest value of what they gather; scales of earlier iterations are known, those
 // of blocks belong to a rank.
 TEST(Fp8Casts, ByCurrentScalesAgreeOverTensorRanks) {
-  const auto scales = [](Fp8Recipe recipe) {
+  const auto scales = [](Fp8Recipe recipe, const char* name = "fp8 scale") {
     const Ops forward = layer_operators(zoo::llama3_8b(), fp8_shard(recipe)).forward;
-    return std::ranges::count(forward, "fp8 scale", &Op::name);
+    return std::ranges::count(forward, name, &Op::name);
   };
   EXPECT_EQ(scales(Fp8Recipe::kDelayed), 0);
   EXPECT_EQ(scales(Fp8Recipe::kCurrent), 2);  // inputs of QKV and up
   EXPECT_EQ(scales(Fp8Recipe::kMxfp8), 0);
+  EXPECT_EQ(scales(Fp8Recipe::kNvfp4, "fp4 scale"), 2);
 }
 
 // Rows of a gradient for one pass, columns for the other.
@@ -120,6 +137,9 @@ TEST(Fp8Casts, OfBlocksTravelInBothLayoutsWhereBothAreNeededAtOnce) {
   EXPECT_EQ(payload(Fp8Recipe::kMxfp8, "ffn gradient gather"), 2 * (1 + 1.0 / 32));
   EXPECT_EQ(payload(Fp8Recipe::kMxfp8, "ffn gather"), 1 + 1.0 / 32);
   EXPECT_EQ(payload(Fp8Recipe::kMxfp8, "ffn input gather"), 1 + 1.0 / 32);
+  EXPECT_EQ(payload(Fp8Recipe::kNvfp4, "ffn gradient gather"), 2 * (0.5 + 1.0 / 16));
+  EXPECT_EQ(payload(Fp8Recipe::kNvfp4, "ffn gather"), 0.5 + 1.0 / 16);
+  EXPECT_EQ(payload(Fp8Recipe::kNvfp4, "ffn input gather"), 0.5 + 1.0 / 16);
 }
 
 // A norm that feeds QKV or up alone writes one byte less under delayed scaling; one before a router does not.
@@ -143,8 +163,8 @@ Traffic weight_cast(bool backward, const Shard& shard) {
 }
 
 TEST(Fp8WeightCasts, AreOneSweepAStepUnlessGathered) {
-  for (const Fp8Recipe recipe :
-       {Fp8Recipe::kDelayed, Fp8Recipe::kCurrent, Fp8Recipe::kBlockwise, Fp8Recipe::kMxfp8}) {
+  for (const Fp8Recipe recipe : {Fp8Recipe::kDelayed, Fp8Recipe::kCurrent, Fp8Recipe::kBlockwise,
+                                 Fp8Recipe::kMxfp8, Fp8Recipe::kNvfp4}) {
     Shard shard = fp8_shard(recipe);
     EXPECT_EQ(weight_cast(false, shard), (Traffic{}));
     shard.gathered_weights = true;
@@ -168,6 +188,8 @@ TEST(Fp8WeightCasts, OfAStepWriteAllCopies) {
   EXPECT_EQ(bytes(fp8_shard(Fp8Recipe::kBlockwise), false), 4);
   EXPECT_EQ(bytes(fp8_shard(Fp8Recipe::kMxfp8, 1), false), 4 + 2.0 / 32);
   EXPECT_EQ(bytes(fp8_shard(Fp8Recipe::kMxfp8, 1), true), 4 + 2.0 / 32);
+  EXPECT_EQ(bytes(fp8_shard(Fp8Recipe::kNvfp4, 1), false), 4 + 2 * 9.0 / 16);
+  EXPECT_EQ(bytes(fp8_shard(Fp8Recipe::kNvfp4, 1), true), 2 * 9.0 / 16);  // columns from rows
 }
 
 }  // namespace

@@ -81,12 +81,41 @@ TEST(LayerNumbers, CountEveryLayerOnceWhateverListsSayOfIt) {
       EXPECT_EQ(model.numbers(), sum);
       EXPECT_EQ(sum.all(), 12);
       EXPECT_EQ(sum.with_experts(), 12 - static_cast<std::int64_t>(dense.size()));
-      EXPECT_EQ(sum.by_block(),
+      EXPECT_EQ(sum.by_memory(),
                 (LayerNumbers{.dense = sum.without_experts(), .experts = sum.with_experts()}));
       LayerNumbers pieces = model.layers_between(0, 5);
       pieces += model.layers_between(5, 6);
       pieces += model.layers_between(6, 12);
       EXPECT_EQ(pieces, sum);
+    }
+}
+
+// Property: first and last layers in 16 bit are the same layers otherwise, over any cut of the model.
+TEST(LayerNumbers, TellLayersThatStayInSixteenBitApart) {
+  TransformerSpec model = zoo::mixtral_8x7b();
+  model.layers = 12;
+  model.experts->dense_layers = {0, 1, 5};
+  model.sliding_window = {.tokens = 128, .full_layers = {1, 3, 11}};
+  const TransformerSpec plain = model;
+  for (std::int64_t first = 0; first <= 12; ++first)
+    for (std::int64_t last = 0; first + last <= 12; ++last) {
+      SCOPED_TRACE(testing::Message() << first << " and " << last);
+      model.sixteen_bit = {.first = first, .last = last};
+      LayerNumbers sum;
+      for (std::int64_t layer = 0; layer < 12; ++layer) {
+        const LayerKind kind = model.kind_of(layer), before = plain.kind_of(layer);
+        EXPECT_EQ(in_sixteen_bit(kind), layer < first || layer >= 12 - last) << layer;
+        EXPECT_EQ(has_experts(kind), has_experts(before)) << layer;
+        EXPECT_EQ(in_window(kind), in_window(before)) << layer;
+        ++sum[kind];
+      }
+      EXPECT_EQ(model.numbers(), sum);
+      LayerNumbers pieces = model.layers_between(0, 4);
+      pieces += model.layers_between(4, 9);
+      pieces += model.layers_between(9, 12);
+      EXPECT_EQ(pieces, sum);
+      EXPECT_EQ(sum.with_window(), plain.numbers().with_window());
+      EXPECT_EQ(sum.with_experts(), plain.numbers().with_experts());
     }
 }
 

@@ -253,6 +253,12 @@ constexpr KeyHelp kScenarioHelp[] = {
     KeyHelp{"training.attention", "a fused kernel that keeps no scores, or products and softmax"},
     KeyHelp{"training.optimizer",
             "Adam, with two moments and, beside 16-bit weights, their fp32 masters; AdamW costs the same"},
+    KeyHelp{"training.sixteen_bit_layers",
+            "of fp8: layers whose products stay in 16 bit all the same (Megatron-LM's "
+            "`--first-last-layers-bf16`)",
+            "none"},
+    KeyHelp{"training.sixteen_bit_layers.first", "of the first layers, how many"},
+    KeyHelp{"training.sixteen_bit_layers.last", "of the last layers"},
     KeyHelp{"training.gradient_dtype", "of gradients that are accumulated and reduced",
             "`fp16` in fp16 training, else `fp32`"},
     KeyHelp{
@@ -321,15 +327,18 @@ constexpr KeyHelp kScenarioHelp[] = {
         "what the host launches as one: `layers`, all of a layer that has a fixed shape, not what is "
         "routed to experts (Megatron-LM's `--cuda-graph-impl transformer_engine`); `iteration`, all of it",
         "the profile's: `layers` on GB200, else `none`"},
-    KeyHelp{"options.fp8_recipe",
-            "of fp8, where the scales come from: `delayed` of earlier iterations; `current`, the tensor's "
-            "own (Megatron-LM's `tensorwise`); `blockwise`, one for 128 values (Hopper) and `mxfp8`, one "
-            "for 32 (Blackwell); `torchao`, the tensor's own in each pass",
-            "the software's: `torchao` of fsdp2, else `delayed`"},
+    KeyHelp{
+        "options.fp8_recipe",
+        "of fp8, where the scales come from: `delayed` of earlier iterations; `current`, the tensor's "
+        "own (Megatron-LM's `tensorwise`); `blockwise`, one for 128 values (Hopper) and `mxfp8`, one "
+        "for 32 (Blackwell); `nvfp4`, one for 16 values of 4 bits in place of 8 (Blackwell; Megatron-LM's "
+        "`--fp4-format`); `torchao`, the tensor's own in each pass",
+        "the software's: `torchao` of fsdp2, else `delayed`"},
     KeyHelp{"options.fp8_parameters",
             "of fp8: weights of the layers' products are kept and gathered in it "
-            "(Megatron-LM's `--fp8-param-gather`, torchao's `enable_fsdp_float8_all_gather`)",
-            "true of megatron-core under `zero_stage` 1 to 3, else false"},
+            "(Megatron-LM's `--fp8-param-gather` and `--fp4-param-gather`, torchao's "
+            "`enable_fsdp_float8_all_gather`)",
+            "true of megatron-core under `zero_stage` 1 to 3 but with `nvfp4`, else false"},
     KeyHelp{"options.fp8_dispatch",
             "what goes to the experts, forward and backward, is fp8 with a scale for each 128 values "
             "(DeepSeek-V3); what comes back is not"},

@@ -38,7 +38,7 @@ Shares constants_by_provenance(const HardwareProfile& profile) {
   if (profile.supports(Precision::kFp8)) {
     count(gemm.fp8_factor.provenance);
     for (const std::optional<Sourced<double>>& item :
-         {gemm.fp8_prologue, gemm.fp8_scale, gemm.blockwise_factor, gemm.mxfp8_factor})
+         {gemm.fp8_prologue, gemm.fp8_scale, gemm.blockwise_factor, gemm.mxfp8_factor, gemm.nvfp4_factor})
       if (item) count(item->provenance);
   }
   for (const Sourced<Bytes>* item :

@@ -67,6 +67,7 @@ constexpr RowKey kRowKeys[] = {
     {"global_batch_size", "training", "global_batch_size"},
     {"sequence_length", "training", "sequence_length"},
     {"precision", "training", "precision"},
+    {"sixteen_bit_layers", "training", "sixteen_bit_layers"},
     {"recompute", "training", "recompute"},
     {"attention", "training", "attention"},
     {"gradient_dtype", "training", "gradient_dtype"},

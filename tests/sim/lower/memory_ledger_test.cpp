@@ -28,7 +28,6 @@ struct Job {
 MemoryLedger ledger_of(const Job& job) {
   const int data = job.parallelism.data.value_or(1);
   const RankMesh alone({1, 1, 1, 1, 1}, job.parallelism.order);
-  const std::int64_t experts = job.model.numbers().with_experts();
   ParallelPlan plan{.tensor = job.parallelism.tensor,
                     .pipeline = job.parallelism.pipeline,
                     .data = data,
@@ -41,10 +40,11 @@ MemoryLedger ledger_of(const Job& job) {
                     .mesh = alone,
                     .expert_mesh = alone};
   const int stages = plan.pipeline * plan.virtual_stages;
+  const std::int64_t each = job.model.layers / stages;
   const bool full = job.training.recompute.granularity == Recompute::kFull;
   for (int stage = 0; stage < stages; ++stage) {
     const bool last = stage + 1 == stages;
-    const LayerNumbers layers{.dense = (job.model.layers - experts) / stages, .experts = experts / stages};
+    const LayerNumbers layers = job.model.layers_between(stage * each, (stage + 1) * each);
     plan.stages.push_back({.layers = layers,
                            .recomputed = full ? layers : LayerNumbers{},
                            .mtp_layers = last ? job.model.mtp_layers : 0,
@@ -221,6 +221,9 @@ TEST(Fp8, HasCopiesOfTheWeightsOfProducts) {
   EXPECT_EQ(item_of(memory_of(job), "fp8 copies of weights"), Bytes(1LL * 32 * 218'103'808));
   job.options.fp8_recipe = Fp8Recipe::kMxfp8;  // rows and columns are two, with scales of 1/32
   EXPECT_EQ(item_of(memory_of(job), "fp8 copies of weights"), Bytes(33LL * 2 * 218'103'808));
+  job.options.fp8_recipe = Fp8Recipe::kNvfp4;  // of half a byte, with scales of 1/16
+  EXPECT_EQ(item_of(memory_of(job), "fp4 copies of weights"), Bytes(2LL * 9 * 2 * 218'103'808));
+  EXPECT_EQ(item_of(memory_of(job), "fp8 copies of weights"), Bytes(0));
   job.options.fp8_recipe = Fp8Recipe::kTorchao;
   EXPECT_EQ(item_of(memory_of(job), "fp8 copies of weights"), Bytes(0));
   job = zero(3, 8);
@@ -241,6 +244,9 @@ TEST(Fp8, ParametersAreOneOfTheCopies) {
   EXPECT_EQ(item_of(memory_of(job), "fp8 copies of weights"), Bytes(kProducts));
   job.profile.memory.fp8_copies = {.value = 1};
   EXPECT_EQ(item_of(memory_of(job), "fp8 copies of weights"), Bytes(0));
+  job.options.fp8_recipe = Fp8Recipe::kNvfp4;  // 9/16 of a byte in place of two, and as much for the columns
+  EXPECT_EQ(item_of(memory_of(job), "weights"), Bytes(2 * kParameters - kProducts / 16 * 23));
+  EXPECT_EQ(item_of(memory_of(job), "fp4 copies of weights"), Bytes(kProducts / 16 * 9));
   job = zero(3, 8);
   job.options.fp8_parameters = true;
   job.training.precision = Precision::kFp8;
@@ -250,6 +256,26 @@ TEST(Fp8, ParametersAreOneOfTheCopies) {
             Bytes(2 * (kWords + 4096) + 2 * kLayer - kProducts / 32));
   job.options.reshard_after_forward = false;
   EXPECT_EQ(item_of(memory_of(job), "gathered units"), Bytes(2 * kParameters - kProducts));
+}
+
+// System: 32 layers in fp8, of which the first three and the last five stay in 16 bit.
+// Expectations: copies of 24 layers' weights; activations of eight layers as in bf16.
+TEST(Fp8, LeavesTheLayersThatStayInSixteenBitAsTheyWere) {
+  Job job = zero(1, 8);
+  const auto activations = [](const Job& any) {
+    Bytes sum{};
+    for (const MemoryItem& item : memory_of(any).items)
+      if (item.kind == MemoryClass::kActivations) sum += item.size;
+    return sum;
+  };
+  const Bytes sixteen = activations(job);
+  job.training.precision = Precision::kFp8;
+  const Bytes eight = activations(job);
+  job.model.sixteen_bit = {.first = 3, .last = 5};
+  EXPECT_EQ(item_of(memory_of(job), "fp8 copies of weights"), Bytes(2LL * 24 * 218'103'808));
+  EXPECT_EQ(activations(job) - eight, (sixteen - eight) / 32 * 8);
+  job.model.sixteen_bit = {.first = 0, .last = 32};
+  EXPECT_EQ(activations(job), sixteen);
 }
 
 // The projection of a layer of multi-token prediction, [h, 2h], is a product like others.

@@ -628,8 +628,9 @@ TEST(Scenario, ReadsEveryDegreeBackFromItsYaml) {
        {"none", "selective", "{granularity: selective, modules: [layernorm, mlp]}", "full",
         "{granularity: full, method: block, layers: 2}"}) {
     SCOPED_TRACE(recompute);
-    const Result first =
-        read(head + "training: {global_batch_size: 8, precision: fp8, recompute: " + recompute + "}\n");
+    const Result first = read(
+        head + "training: {global_batch_size: 8, precision: fp8, sixteen_bit_layers: {last: 2}, recompute: " +
+        recompute + "}\n");
     ASSERT_TRUE(first.scenario) << first.messages;
     const Result second = read(to_yaml(*first.scenario));
     ASSERT_TRUE(second.scenario) << second.messages << to_yaml(*first.scenario);

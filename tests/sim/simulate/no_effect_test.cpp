@@ -46,6 +46,8 @@ const Alternatives kAlternatives[] = {
     {"options.fp8_dispatch", "false", "true"},
     {"options.fp8_parameters", "false", "true"},
     {"options.fp8_recipe", "delayed", "current"},
+    {"options.fp8_recipe", "mxfp8", "nvfp4"},
+    {"training.sixteen_bit_layers", "{first: 1}", "{first: 1, last: 2}"},
     {"offload.weights", "0.5", "1"},
     {"parallelism.context_exchange", "p2p", "all-gather"},
     {"parallelism.sequence_parallel", "true", "false"},

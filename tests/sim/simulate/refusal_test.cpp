@@ -95,7 +95,9 @@ TEST(Infeasible, IsARecipeOfFp8ThatTheDeviceDoesNotHave) {
   EXPECT_THAT(refusal("dgx-h100", "mxfp8"), testing::ElementsAre("options.fp8_recipe"));
   for (const char* recipe : {"delayed", "current", "blockwise"})
     EXPECT_NO_THROW((void)simulate(of("dgx-h100", recipe))) << recipe;
-  EXPECT_NO_THROW((void)simulate(of("dgx-b200", "mxfp8")));
+  EXPECT_THAT(refusal("dgx-h100", "nvfp4"), testing::ElementsAre("options.fp8_recipe"));
+  for (const char* recipe : {"mxfp8", "nvfp4"})
+    EXPECT_NO_THROW((void)simulate(of("dgx-b200", recipe))) << recipe;
 }
 
 TEST(Infeasible, IsAScheduleThatTheMicroBatchesDoNotSuit) {
