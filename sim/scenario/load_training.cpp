@@ -289,6 +289,18 @@ SixteenBitLayers load_sixteen_bit_layers(YamlMap& training) {
   return layers;
 }
 
+// A recipe of fp8 in the place of a precision is told where it belongs.
+Precision load_precision(YamlMap& training) {
+  constexpr const char* kKey = "precision";
+  const YamlNode* given = training.get(kKey);
+  const std::string word = given == nullptr ? "" : given->text == "fp4" ? "nvfp4" : given->text;
+  if (std::ranges::find(kFp8RecipeNames, word) == std::end(kFp8RecipeNames))
+    return training.choose(kKey, kPrecisionNames, Precision::kBf16);
+  training.error(kKey, "unknown-name", fmt::format("'{}' is a recipe of fp8", given->text),
+                 fmt::format("write fp8, and options.fp8_recipe: {}", word));
+  return Precision::kFp8;
+}
+
 TrainingSpec load_training(YamlMap& root) {
   YamlMap map = root.map("training");
   TrainingSpec spec;
@@ -297,7 +309,7 @@ TrainingSpec load_training(YamlMap& root) {
   spec.sequence_length = map.has("sequence_length")
                              ? map.integer("sequence_length", {.min = 1, .max = kMaxSamples, .fallback = 1})
                              : 0;
-  spec.precision = map.choose("precision", kPrecisionNames, Precision::kBf16);
+  spec.precision = load_precision(map);
   spec.sixteen_bit_layers = load_sixteen_bit_layers(map);
   spec.recompute = load_recompute(map);
   spec.attention = map.choose("attention", kAttentionNames, Attention::kFlash);
