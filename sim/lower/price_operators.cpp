@@ -106,25 +106,22 @@ class PassPricing {
   // Cost of all launches of the operator.
   [[nodiscard]] Cost collective(const Op& op) {
     const CollectiveCost cost = layer_collective_cost(network_, groups_, op);
-    if (network_.patterns != nullptr && cost.transfer > Duration::zero()) {
-      if (op.nodes) {
-        const NodeExchange exchange = node_exchange(network_, groups_, op);
-        add_traffic(op, exchange.rails, exchange.between, exchange.over_rails);
-        add_traffic(op, exchange.in_node, op.bytes, exchange.over_node);
-      } else {
-        add_traffic(op, {groups_.member, groups_.of(op.group), group_of(op.group)}, op.bytes, cost);
-      }
-      note_exchange(op, cost);
-    }
-    if (network_.own_links != nullptr && cost.transfer > Duration::zero()) {
-      add_to_own_links(network_, pipeline_rank(), cost, op.kernels, exchanges_of(op).traffic);
-      note_exchange(op, cost);
-    }
+    const bool shares = network_.patterns != nullptr || network_.own_links != nullptr;  // one of them
+    if (shares && cost.transfer > Duration::zero()) note_exchange(op, cost);
     return {.time = cost.time * op.kernels, .provenance = cost.provenance};
   }
 
   void note_exchange(const Op& op, const CollectiveCost& cost) {
     Exchanges& exchanges = exchanges_of(op);
+    if (network_.own_links != nullptr) {
+      add_to_own_links(network_, pipeline_rank(), cost, op.kernels, exchanges.traffic);
+    } else if (op.nodes) {
+      const NodeExchange exchange = node_exchange(network_, groups_, op);
+      add_traffic(op, exchange.rails, exchange.between, exchange.over_rails);
+      add_traffic(op, exchange.in_node, op.bytes, exchange.over_node);
+    } else {
+      add_traffic(op, {groups_.member, groups_.of(op.group), group_of(op.group)}, op.bytes, cost);
+    }
     exchanges.time += cost.time * op.kernels;
     exchanges.transfer += cost.transfer * op.kernels;
     exchanges.launches += op.kernels;

@@ -55,23 +55,6 @@ template <typename Outcome>
   return all;
 }
 
-// The mistakes of all variants, each once, where one of them is every variant's: then none has an answer, and a table
-// of them would repeat it. Else nothing.
-template <typename Outcome>
-[[nodiscard]] std::vector<Diagnostic> mistakes_where_shared(const std::vector<Outcome>& outcomes) {
-  const auto is_everybodys = [&](const Diagnostic& said) {
-    return said.severity == Severity::kError && std::ranges::all_of(outcomes, [&](const Outcome& outcome) {
-             return std::ranges::find(outcome.diagnostics, said) != outcome.diagnostics.end();
-           });
-  };
-  std::vector<Diagnostic> mistakes;
-  if (outcomes.empty() || std::ranges::none_of(outcomes.front().diagnostics, is_everybodys)) return mistakes;
-  for (const Diagnostic& said : diagnostics_of(outcomes))
-    if (said.severity == Severity::kError && std::ranges::find(mistakes, said) == mistakes.end())
-      mistakes.push_back(said);
-  return mistakes;
-}
-
 // Errors as the session wants them: located text with source lines on standard error, or one JSON line on
 // standard output. Text ends with the number of errors and, where it is given, their outcome. A warning that
 // several loads report is printed once, with --quiet never. The JSON names the `scenario`, where it is given.
@@ -79,5 +62,24 @@ void print_diagnostics(const std::vector<Diagnostic>& diagnostics, const Argumen
                        Session& session, std::string_view outcome = {}, std::string_view scenario = {});
 // The warnings among them.
 void print_warnings(const std::vector<Diagnostic>& diagnostics, const Arguments& arguments, Session& session);
+
+// Prints the mistakes of all variants, each once, where one of them is every variant's: then none has an answer, and a
+// table of them would repeat it. False where none is.
+template <typename Outcome>
+[[nodiscard]] bool told_shared_mistakes(const std::vector<Outcome>& outcomes, const Arguments& arguments,
+                                        Session& session) {
+  const auto is_everybodys = [&](const Diagnostic& said) {
+    return said.severity == Severity::kError && std::ranges::all_of(outcomes, [&](const Outcome& outcome) {
+             return std::ranges::find(outcome.diagnostics, said) != outcome.diagnostics.end();
+           });
+  };
+  std::vector<Diagnostic> mistakes;
+  if (outcomes.empty() || std::ranges::none_of(outcomes.front().diagnostics, is_everybodys)) return false;
+  for (const Diagnostic& said : diagnostics_of(outcomes))
+    if (said.severity == Severity::kError && std::ranges::find(mistakes, said) == mistakes.end())
+      mistakes.push_back(said);
+  print_diagnostics(mistakes, arguments, session, kNothingSimulated);
+  return true;
+}
 
 }  // namespace stagecraft

@@ -80,12 +80,9 @@ int compare_command(const Arguments& arguments, Session& session) {
     for (std::vector<Diagnostic>* said : {&outcome.diagnostics, &outcome.missed})
       say_vary(*said, comparison.paths);
   const auto stopped = [](const Outcome& outcome) { return outcome.stopped; };  // that is an answer
-  if (format_of(arguments) != "json" && std::ranges::none_of(comparison.outcomes, stopped))
-    if (const std::vector<Diagnostic> mistakes = mistakes_where_shared(comparison.outcomes);
-        !mistakes.empty()) {
-      print_diagnostics(mistakes, arguments, session, kNothingSimulated);
-      return kWrongInput;
-    }
+  if (format_of(arguments) != "json" && std::ranges::none_of(comparison.outcomes, stopped) &&
+      told_shared_mistakes(comparison.outcomes, arguments, session))
+    return kWrongInput;
   print(comparison, arguments, session);
   if (arguments.has("html")) write_page(arguments, comparison);
   const VariantNames names(comparison);

@@ -136,12 +136,8 @@ int print_comparison(const Arguments& arguments, Session& session) {
       throw UsageError(fmt::format("--{} is about one scenario, and --vary makes several", alone),
                        fmt::format("leave --vary or --{} out", alone));
   const GoodputComparison comparison = compared(arguments, session);
-  if (!arguments.has("json"))
-    if (const std::vector<Diagnostic> mistakes = mistakes_where_shared(comparison.outcomes);
-        !mistakes.empty()) {
-      print_diagnostics(mistakes, arguments, session, kNothingSimulated);
-      return kWrongInput;
-    }
+  if (!arguments.has("json") && told_shared_mistakes(comparison.outcomes, arguments, session))
+    return kWrongInput;
   if (arguments.has("html")) write_page(arguments, comparison);
   if (!arguments.has("json")) print_warnings(diagnostics_of(comparison.outcomes), arguments, session);
   if (arguments.text("format") == "svg") {
