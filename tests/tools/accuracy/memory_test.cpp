@@ -168,21 +168,12 @@ TEST(ExpertAndContextRanksOnB200, ArePredictedWithinFourPercent) {
   EXPECT_EQ(scores.wrong_verdicts(), 0);
 }
 
-// Nor on these, our own: a V that is a view of the product keeps Q and K from before their rotation, which is
-// not modelled. Eager layers keep some 15 bytes more of each element of the residual stream, for which nothing is
-// known.
-TEST(OwnPytorchRuns, ArePredictedWithinThreePercentCompiledAndTwelveEager) {
-  struct Runs {
-    const char* set;
-    std::size_t rows;
-    double error;
-  };
-  for (const auto& [set, rows, error] :
-       {Runs{"own_pytorch_h200", 2, 0.03}, Runs{"own_pytorch_h100", 2, 0.03},
-        Runs{"own_pytorch_eager_h200", 1, 0.12}, Runs{"own_pytorch_eager_h100", 2, 0.12}}) {
+// Nor on these, our own. Peaks of the eager runs hold a part of the model that ran compiled before them.
+TEST(OwnPytorchRuns, ArePredictedWithinThreePercent) {
+  for (const char* set : {"own_pytorch_h200", "own_pytorch_h100"}) {
     const MemoryScores scores = score_memory(published(set), repository_files());
-    EXPECT_EQ(scores.rows.size(), rows) << set;
-    for (const MemoryScore& row : scores.rows) EXPECT_LE(std::abs(row.error().value()), error) << row.id;
+    EXPECT_EQ(scores.rows.size(), 2u) << set;
+    for (const MemoryScore& row : scores.rows) EXPECT_LE(std::abs(row.error().value()), 0.03) << row.id;
   }
 }
 
