@@ -280,7 +280,6 @@ ScheduleSpec load_schedule(YamlMap& root) {
 }
 
 SixteenBitLayers load_sixteen_bit_layers(YamlMap& training) {
-  if (!training.has("sixteen_bit_layers")) return {};
   YamlMap map = training.map("sixteen_bit_layers");
   SixteenBitLayers layers;
   layers.first = map.integer("first", {.min = 0, .max = kMaxLayers, .fallback = 0});
