@@ -95,7 +95,7 @@ def updated(readme, program, source):
     sets = {scores["set"]: scores for scores in lines}
     readme = with_others(with_kinds(readme, all_sets["kinds"], sets), sets)
     errors = {name: {row["id"]: row["error"] for row in scores["rows"]} for name, scores in sets.items()}
-    return with_memory_sentence(with_ptdp_sentences(readme, errors), program, source)
+    return with_memory_sentence(with_sentences(readme, errors), program, source)
 
 
 def rewritten(readme, sentence, figure):
@@ -106,8 +106,8 @@ def rewritten(readme, sentence, figure):
     return readme
 
 
-def with_ptdp_sentences(readme, errors):
-    """The figures of PTD-P between the tables; `errors` of the rows of its sets, by set and row."""
+def with_sentences(readme, errors):
+    """The figures between the tables; `errors` of rows by set and row."""
     def table_1(name):
         rows = [abs(error) for row, error in errors[name].items() if "_t1_" in row]
         return f"{100 * sum(rows) / len(rows):.1f}"
@@ -118,9 +118,14 @@ def with_ptdp_sentences(readme, errors):
     readme = rewritten(readme, r"(five fitted )([\d.]+)( %)", first)
     readme = rewritten(readme, r"(five held out )([\d.]+)( %)", rest)
     balanced = [abs(error) for row, error in errors["megatron_moe_long_h100"].items() if row.endswith("balanced")]
-    readme = rewritten(readme, r"(, )([\d.]+)( % on Qwen3 235B)", f"{100 * sum(balanced) / len(balanced):.1f}")
-    zero3 = [abs(error) for error in errors["deepspeed_zero3_a100"].values()]
-    return rewritten(readme, r"(held-out ZeRO-3 runs of its Table 2: )([\d.]+)( %)", f"{100 * sum(zero3) / len(zero3):.1f}")
+    readme = rewritten(readme, r"(, )([\d.]+)( % on\s+Qwen3 235B)", f"{100 * sum(balanced) / len(balanced):.1f}")
+    nvfp4 = [abs(error) for rows in errors.values() for row, error in rows.items() if "nvfp4" in row]
+    for sentence, rows in ((r"(held-out ZeRO-3 runs of its Table 2: )([\d.]+)( %)", errors["deepspeed_zero3_a100"].values()),
+                           (r"(On H100 )([\d.]+)( % over 96 runs of Llama 3.1)", errors["dgxc_llama31_h100"].values()),
+                           (r"(fitted on them )([\d.]+)( % over 65 mixture)", errors["parallel_folding_h100"].values()),
+                           (rf"(, )([\d.]+)( % over {len(nvfp4)} runs in NVFP4)", nvfp4)):
+        readme = rewritten(readme, sentence, f"{100 * sum(map(abs, rows)) / len(rows):.1f}")
+    return readme
 
 
 def with_memory_sentence(readme, program, source):
