@@ -106,25 +106,27 @@ def rewritten(readme, sentence, figure):
     return readme
 
 
+def mean_error(errors):
+    """Their mean in percent, without signs."""
+    return f"{100 * sum(map(abs, errors)) / len(errors):.1f}"
+
+
 def with_sentences(readme, errors):
     """The figures between the tables; `errors` of rows by set and row."""
-    def table_1(name):
-        rows = [abs(error) for row, error in errors[name].items() if "_t1_" in row]
-        return f"{100 * sum(rows) / len(rows):.1f}"
+    def of(*names, rows=""):
+        return [error for name in names for row, error in errors[name].items() if re.search(rows, row)]
 
-    first, rest = table_1("megatron_sc21"), table_1("megatron_sc21_rest")
-    rows = [abs(error) for name in ("megatron_sc21", "megatron_sc21_rest") for row, error in errors[name].items() if "_t1_" in row]
-    readme = rewritten(readme, r"(ten rows of Table 1 of PTD-P )([\d.]+)( % mean\s+error)", f"{100 * sum(rows) / len(rows):.1f}")
-    readme = rewritten(readme, r"(five fitted )([\d.]+)( %)", first)
-    readme = rewritten(readme, r"(five held out )([\d.]+)( %)", rest)
-    balanced = [abs(error) for row, error in errors["megatron_moe_long_h100"].items() if row.endswith("balanced")]
-    readme = rewritten(readme, r"(, )([\d.]+)( % on\s+Qwen3 235B)", f"{100 * sum(balanced) / len(balanced):.1f}")
-    nvfp4 = [abs(error) for rows in errors.values() for row, error in rows.items() if "nvfp4" in row]
-    for sentence, rows in ((r"(held-out ZeRO-3 runs of its Table 2: )([\d.]+)( %)", errors["deepspeed_zero3_a100"].values()),
-                           (r"(On H100 )([\d.]+)( % over 96 runs of Llama 3.1)", errors["dgxc_llama31_h100"].values()),
-                           (r"(fitted on them )([\d.]+)( % over 65 mixture)", errors["parallel_folding_h100"].values()),
-                           (rf"(, )([\d.]+)( % over {len(nvfp4)} runs in NVFP4)", nvfp4)):
-        readme = rewritten(readme, sentence, f"{100 * sum(map(abs, rows)) / len(rows):.1f}")
+    nvfp4 = of(*errors, rows="nvfp4")
+    fitted, rest = "megatron_sc21", "megatron_sc21_rest"
+    for sentence, those in ((r"(ten rows of Table 1 of PTD-P )([\d.]+)( % mean\s+error)", of(fitted, rest, rows="_t1_")),
+                            (r"(five fitted )([\d.]+)( %)", of(fitted, rows="_t1_")),
+                            (r"(five held out )([\d.]+)( %)", of(rest, rows="_t1_")),
+                            (r"(, )([\d.]+)( % on\s+Qwen3 235B)", of("megatron_moe_long_h100", rows="balanced$")),
+                            (r"(held-out ZeRO-3 runs of its Table 2: )([\d.]+)( %)", of("deepspeed_zero3_a100")),
+                            (r"(On H100 )([\d.]+)( % over 96 runs of Llama 3.1)", of("dgxc_llama31_h100")),
+                            (r"(fitted on them )([\d.]+)( % over 65 mixture)", of("parallel_folding_h100")),
+                            (rf"(, )([\d.]+)( % over {len(nvfp4)} runs in NVFP4)", nvfp4)):
+        readme = rewritten(readme, sentence, mean_error(those))
     return readme
 
 
