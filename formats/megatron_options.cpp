@@ -129,6 +129,28 @@ void add_fp8_recipe(MegatronReader& reader, Entries& entries) {
                  in_quotes(word) + " is not modelled: one scale a tensor counts");
 }
 
+bool scales_by_mxfp8(MegatronReader& reader, const MegatronJob& job) {
+  return job.fp8 && !job.fp4 && reader.text("fp8_recipe") == "mxfp8";
+}
+
+// Of other recipes Transformer Engine has kernels on some devices, and in NVFP4 where its environment says so.
+void add_fp8_attention(MegatronReader& reader, const MegatronJob& job, Entries& entries) {
+  constexpr const char* kFlag = "fp8_dot_product_attention";
+  if (!job.fp8 || job.fp4 || !reader.flag(kFlag)) return;
+  if (scales_by_mxfp8(reader, job))
+    return entries.push_back(text_entry("fp8_attention", "mxfp8", reader.source(kFlag)));
+  reader.warning(kFlag, "not-modelled", "attention in 8 bit is read beside --fp8-recipe mxfp8 alone",
+                 "on Blackwell write options.fp8_attention: delayed, current or mxfp8");
+}
+
+// What the fuser does of dense layers moves as many bytes as their fused kernels.
+void add_fused_experts(MegatronReader& reader, const MegatronJob& job, Entries& entries) {
+  constexpr const char* kFlag = "use_transformer_engine_op_fuser";
+  const bool fuses = reader.flag(kFlag) && job.experts;
+  if (fuses && (job.fp4 || scales_by_mxfp8(reader, job)))
+    entries.push_back(flag_entry("fused_experts", true, reader.source(kFlag)));
+}
+
 // The switch that says that the layers are those before Megatron Core; empty where none does. Dumps before it
 // was the default have its switch off, those since have another for the layers before.
 std::string_view legacy_switch(MegatronReader& reader) {
@@ -242,6 +264,8 @@ Entries read_megatron_options(MegatronReader& reader, const MegatronJob& job) {
     const char* gather = job.fp4 ? "fp4_param_gather" : "fp8_param_gather";
     entries.push_back(flag_entry("fp8_parameters", reader.flag(gather), reader.source(gather)));
   }
+  add_fp8_attention(reader, job, entries);
+  add_fused_experts(reader, job, entries);
   add_accumulation(reader, entries);
   add_scatter_gather(reader, job, entries);
   add_dispatcher(reader, job, entries);

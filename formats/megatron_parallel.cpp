@@ -338,7 +338,8 @@ void read_megatron_degrees(MegatronReader& reader, const ImportRequest& request,
 }
 
 Entries read_megatron_cluster(MegatronReader& reader, const ImportRequest& request, const MegatronJob& job) {
-  const std::string node = request.node.value_or(job.fp4   ? "dgx-b200"
+  const bool blackwell = job.fp4 || (job.fp8 && reader.text("fp8_recipe") == "mxfp8");
+  const std::string node = request.node.value_or(blackwell ? "dgx-b200"
                                                  : job.fp8 ? "dgx-h100"
                                                            : "dgx-a100-80gb");
   ImportSource source{.comment = "--node", .where = reader.source("world_size").where};

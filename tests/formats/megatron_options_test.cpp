@@ -57,7 +57,8 @@ TEST(MegatronOptions, RecipesOfFp8HaveOurNames) {
 TEST(MegatronOptions, OfFp8MatterOnlyWithIt) {
   const std::string more = "--fp8-dot-product-attention --no-fp8-wgrad --fp8-wibble --fp8-margin 0";
   const Import with = import_text(job("--fp8-hybrid " + more));
-  expect_said(with, "--fp8-dot-product-attention: is not modelled: attention's products in 8 bit");
+  expect_said(with,
+              "--fp8-dot-product-attention: attention in 8 bit is read beside --fp8-recipe mxfp8 alone");
   expect_said(with, "--no-fp8-wgrad: is not modelled: weight gradients stay in 16 bit");
   expect_said(with, "--fp8-wibble: is not known here");
   expect_aside(with, "scaling recipes of fp8: --fp8-margin");
@@ -103,6 +104,23 @@ TEST(MegatronOptions, OfFp4AreReadFromADump) {
       import_text(job_dump(defaults + "  fp4 .. None\n  fp4_recipe .. nvfp4\n  fp4_param .. False\n"));
   EXPECT_EQ(without.at("training.precision"), "bf16");
   expect_aside(without, "without fp4: fp4_recipe");
+}
+
+TEST(MegatronOptions, AttentionInFp8AndFusedExpertsAreReadBesideMxfp8) {
+  const std::string both = " --fp8-dot-product-attention --use-transformer-engine-op-fuser --num-experts 8";
+  const Import with = import_text(job("--fp8-format e4m3 --fp8-recipe mxfp8" + both));
+  EXPECT_EQ(with.at("options.fp8_attention"), "mxfp8");
+  EXPECT_EQ(with.at("options.fused_experts"), "true");
+  EXPECT_EQ(with.at("cluster.node"), "dgx-b200");  // assumed: Hopper has no MXFP8
+  const Import other = import_text(job("--fp8-format hybrid --fp8-recipe tensorwise" + both));
+  EXPECT_THAT(other.messages,
+              Contains(HasSubstr("--fp8-dot-product-attention: attention in 8 bit is read beside "
+                                 "--fp8-recipe mxfp8 alone")));
+  EXPECT_EQ(other.at("cluster.node"), "dgx-h100");
+  EXPECT_EQ(other.at("options.fused_experts"), "absent");
+  const Import dense =
+      import_text(job("--fp8-format e4m3 --fp8-recipe mxfp8 --use-transformer-engine-op-fuser"));
+  EXPECT_EQ(dense.at("options.fused_experts"), "absent");
 }
 
 TEST(MegatronOptions, Fp4BesideFp8IsRefused) {
