@@ -13,6 +13,10 @@ namespace {
 struct Core {
   AttentionShape shape;
   std::int64_t kv_batch = 0;
+  [[nodiscard]] std::int64_t queries() const { return shape.batch * shape.queries * shape.query_size; }
+  [[nodiscard]] std::int64_t keys() const { return kv_batch * shape.keys * shape.query_size; }
+  [[nodiscard]] std::int64_t values() const { return kv_batch * shape.keys * shape.value_size; }
+  [[nodiscard]] std::int64_t output() const { return shape.batch * shape.queries * shape.value_size; }
   [[nodiscard]] std::int64_t scores() const { return shape.batch * shape.queries * shape.keys; }
 };
 
@@ -28,21 +32,25 @@ Core own_core(const TransformerSpec& model, const Shard& shard, LayerKind kind) 
   SC_CHECK(shard.sequence % shard.context == 0, "every context rank holds as many tokens");
   const Widths w = widths(model, shard.tensor);
   const std::int64_t tokens = shard.sequence / shard.context;
-  return {.shape = {.batch = shard.micro_batch * w.heads,
-                    .queries = tokens,
-                    .keys = tokens,
-                    .query_size = model.head_size,
-                    .value_size = value_head_size(model),
-                    .window = window_of(model, kind, tokens)},
-          .kv_batch = shard.micro_batch * w.kv_heads};
+  return {
+      .shape = {.batch = shard.micro_batch * w.heads,
+                .queries = tokens,
+                .keys = tokens,
+                .query_size = model.head_size,
+                .value_size = value_head_size(model),
+                .window = window_of(model, kind, tokens),
+                .operands = operands_of(shard.attends_in_fp8() ? shard.fp8_attention : Fp8Attention::kNone)},
+      .kv_batch = shard.micro_batch * w.kv_heads};
 }
 
-// `factor` times reading or writing Q, O, K and V, and the log-sum-exp in fp32.
-std::int64_t flash_bytes(const Core& core, const Shard& shard, std::int64_t factor) {
-  const AttentionShape& a = core.shape;
-  const std::int64_t rows = a.batch * a.queries + core.kv_batch * a.keys;
-  return element_bytes(shard.precision) * factor * rows * (a.query_size + a.value_size) +
-         4 * a.batch * a.queries;
+// Reading Q, K and V and writing O, or reading them all and the gradient of O and writing those of Q, K and V. The
+// log-sum-exp is in fp32.
+std::int64_t flash_bytes(const Core& core, const Shard& shard, bool backward) {
+  const std::int64_t inputs = core.queries() + core.keys() + core.values();
+  const std::int64_t e = element_bytes(shard.precision), operand = shard.attends_in_fp8() ? 1 : e;
+  const std::int64_t read = operand * (backward ? inputs + core.output() : inputs);
+  const std::int64_t others = e * (backward ? core.output() + inputs : core.output());
+  return read + others + 4 * core.shape.batch * core.shape.queries;
 }
 
 // Products of Q and K have d_qk columns, those of P and V d_v.
@@ -60,7 +68,7 @@ void add_flash_forward(Ops& ops, const Core& core, const Shard& shard) {
                  .name = "flash attention",
                  .attention = core.shape,
                  .flops = Flops(flops(core, 1, 1)),
-                 .bytes = Bytes(flash_bytes(core, shard, 1))});
+                 .bytes = Bytes(flash_bytes(core, shard, false))});
 }
 
 // Reads Q, K, V, O, dO, writes dQ, dK, dV. Five GEMMs instead of two, because QK^T is recomputed. With heads
@@ -70,7 +78,7 @@ void add_flash_backward(Ops& ops, const Core& core, const Shard& shard) {
                  .name = "flash attention",
                  .attention = core.shape,
                  .flops = Flops(flops(core, 2.5, 2.5)),
-                 .bytes = Bytes(flash_bytes(core, shard, 2))});
+                 .bytes = Bytes(flash_bytes(core, shard, true))});
 }
 
 Op product(std::string_view name, const GemmShape& shape, const Core& core, const Shard& shard) {
@@ -204,26 +212,18 @@ struct ExchangedBytes {
 
 ExchangedBytes exchanged_bytes(const TransformerSpec& model, const Shard& shard) {
   const Core core = exchanged_core(model, shard, LayerKind::kDense);
-  const AttentionShape& a = core.shape;
   const std::int64_t e = element_bytes(shard.precision);
-  return {.queries = e * a.batch * a.queries * a.query_size,
-          .keys = e * core.kv_batch * a.keys * a.query_size,
-          .values = e * core.kv_batch * a.keys * a.value_size,
-          .output = e * a.batch * a.queries * a.value_size};
+  return {.queries = e * core.queries(),
+          .keys = e * core.keys(),
+          .values = e * core.values(),
+          .output = e * core.output()};
 }
 
 void add_exchange(Ops& ops, std::string_view name, std::int64_t payload) {
   add_context(ops, name, CollectiveKind::kAllToAll, payload, Beside::kNothing);
 }
 
-}  // namespace
-
-double windowed_share(double window, double keys) {
-  const double share = window / keys;
-  return share - share * share / 2;
-}
-
-void add_core_forward(Ops& ops, const TransformerSpec& model, const Shard& shard, LayerKind kind) {
+void add_cores_forward(Ops& ops, const TransformerSpec& model, const Shard& shard, LayerKind kind) {
   if (shard.context == 1) return add_block_forward(ops, own_core(model, shard, kind), model, shard);
   switch (shard.context_exchange) {
     case ContextExchange::kRing:
@@ -242,7 +242,7 @@ void add_core_forward(Ops& ops, const TransformerSpec& model, const Shard& shard
   }
 }
 
-void add_core_backward(Ops& ops, const TransformerSpec& model, const Shard& shard, LayerKind kind) {
+void add_cores_backward(Ops& ops, const TransformerSpec& model, const Shard& shard, LayerKind kind) {
   if (shard.context == 1) return add_block_backward(ops, own_core(model, shard, kind), model, shard);
   switch (shard.context_exchange) {
     case ContextExchange::kRing:
@@ -261,6 +261,44 @@ void add_core_backward(Ops& ops, const TransformerSpec& model, const Shard& shar
       return add_exchange(ops, "values exchange", bytes.values);
     }
   }
+}
+
+// Casts of what a core in fp8 reads, by the rules of its recipe, but that no kernel needs transposed copies.
+void add_core_cast(Ops& ops, std::int64_t elements, const Shard& shard) {
+  if (shard.attends_in_fp8()) add_cast(ops, elements, Fp8Source::kSixteenBit, shard.of_fp8_core());
+}
+
+// Under delayed scaling results leave the kernel in fp8, and projections read 16 bit.
+void add_core_cast_back(Ops& ops, std::int64_t elements, const Shard& shard) {
+  if (shard.core_writes_fp8()) add_memory(ops, "fp8 cast back", elements, {.bytes = 3}, shard);
+}
+
+std::int64_t core_inputs(const TransformerSpec& model, const Shard& shard) {
+  const Widths w = widths(model, shard.tensor);
+  return shard.tokens() * (w.query + w.key_value + w.value);
+}
+
+std::int64_t core_outputs(const TransformerSpec& model, const Shard& shard) {
+  return shard.tokens() * widths(model, shard.tensor).output;
+}
+
+}  // namespace
+
+double windowed_share(double window, double keys) {
+  const double share = window / keys;
+  return share - share * share / 2;
+}
+
+void add_core_forward(Ops& ops, const TransformerSpec& model, const Shard& shard, LayerKind kind) {
+  add_core_cast(ops, core_inputs(model, shard), shard);
+  add_cores_forward(ops, model, shard, kind);
+  add_core_cast_back(ops, core_outputs(model, shard), shard);
+}
+
+void add_core_backward(Ops& ops, const TransformerSpec& model, const Shard& shard, LayerKind kind) {
+  add_core_cast(ops, core_outputs(model, shard), shard);
+  add_cores_backward(ops, model, shard, kind);
+  add_core_cast_back(ops, core_inputs(model, shard), shard);
 }
 
 }  // namespace stagecraft

@@ -60,18 +60,20 @@ Work grouped_gemm_work(const HardwareProfile& profile, Precision precision, cons
   const GemmEfficiency efficiency = gemm_efficiency(profile, precision, op.gemm);
   const ExpertKernels& experts = profile.experts;
   const double math = gemm_seconds(profile, precision, op, efficiency.value * experts.grouped_factor.value);
-  const double groups = static_cast<double>(op.gemm.batch) * to_seconds(experts.group_gap.value);
+  const double groups =
+      op.joined ? 0 : static_cast<double>(op.gemm.batch) * to_seconds(experts.group_gap.value);
   return {.seconds = groups + std::hypot(math, memory_seconds(profile, op.bytes)),
           .provenance = experts.grouped_factor.provenance};
 }
 
 // A backward kernel pads the values to the queries where they are of another size: the head that it works
-// on, and the FLOPs that this adds.
+// on, and the FLOPs that this adds. A rate that is of such heads has both in it.
 struct FlashHead {
-  double size = 0, padding = 1;
+  double size = kFlashBenchmarkHeadSize, padding = 1;
 };
 
 FlashHead flash_head(OpKind kind, const AttentionShape& shape) {
+  if (shape.operands != FlashOperands::kSixteenBit && shape.two_sizes()) return {};
   const double mean = static_cast<double>(shape.query_size + shape.value_size) / 2;
   if (kind == OpKind::kFlashForward) return {.size = mean};
   const auto larger = static_cast<double>(std::max(shape.query_size, shape.value_size));
@@ -110,7 +112,9 @@ Work flash_work(const HardwareProfile& profile, Precision precision, const Op& o
       shape.batch > 0 && shape.queries > 0 && shape.keys > 0 && shape.query_size > 0 && shape.value_size > 0,
       "an attention core has an empty extent");
   const AttentionModel& model = profile.attention;
-  const FlashKernel& kernel = model.kernel();
+  const FlashKernel* known = model.kernel_for(shape.operands, shape.two_sizes());
+  SC_CHECK(known != nullptr, "a kernel without a rate; the loader of scenarios should have said so");
+  const FlashKernel& kernel = *known;
   const FlashPass& pass = op.kind == OpKind::kFlashForward ? kernel.forward : kernel.backward;
   const FlashCurve& curve = shape.causal ? pass.causal : pass.dense;
   const FlashHead head = flash_head(op.kind, shape);

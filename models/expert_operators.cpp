@@ -23,6 +23,18 @@ Fp8Source sent(const Shard& shard) {
   return shard.reads_sent() ? Fp8Source::kSent : Fp8Source::kSixteenBit;
 }
 
+// Between the two products of the experts, in either direction.
+Fp8Source within(const Shard& shard) {
+  return shard.fuses_experts() && !shard.casts_to_fp4() ? Fp8Source::kProduct : Fp8Source::kSixteenBit;
+}
+
+// What a fused product writes of its activation, or of the activation's gradient.
+std::int64_t written_within(std::int64_t elements, const Shard& shard) {
+  constexpr int kLayouts = 2;
+  return within(shard) == Fp8Source::kProduct ? kLayouts * cast_bytes(elements, shard)
+                                              : element_bytes(shard.precision) * elements;
+}
+
 Experts experts_of(const TransformerSpec& model, const Shard& shard) {
   const ExpertWidths w = expert_widths(model, shard.weight_split());
   const TokenRouting r = routing(model, shard);
@@ -31,11 +43,13 @@ Experts experts_of(const TransformerSpec& model, const Shard& shard) {
                   .out = w.up,
                   .in = model.hidden,
                   .bias = model.biases,
-                  .input = sent(shard)};
+                  .input = sent(shard),
+                  .gradient = within(shard)};
   const Linear down{.name = "expert down",
                     .tokens = r.per_expert,
                     .out = model.hidden,
                     .in = w.ffn,
+                    .input = within(shard),
                     .gradient = sent(shard)};
   return {.widths = w, .routing = r, .up = {w.experts, up}, .down = {w.experts, down}};
 }
@@ -59,12 +73,12 @@ Op router_choice(MemoryPass pass, const TransformerSpec& model, const Shard& sha
 }
 
 Elementwise expert_activation_traffic(const TransformerSpec& model, const Shard& shard) {
-  return activation_traffic(model, shard, clamps_apart(model, shard) && !runs_as_one_block(shard));
+  return activation_traffic(model, shard, clamps_apart(model, shard) && !shard.fuses_experts());
 }
 
 void add_expert_biases(Ops& ops, const Experts& e, MemoryPass pass, const TransformerSpec& model,
                        const Shard& shard) {
-  if (!model.biases || runs_as_one_block(shard)) return;
+  if (!model.biases || shard.fuses_experts()) return;
   ops.push_back({.name = "expert biases",
                  .bytes = Bytes(pass.bytes * e.routing.rows() * model.hidden),
                  .elements = e.routing.rows() * model.hidden,
@@ -77,6 +91,31 @@ const Elementwise& weight_traffic(const TransformerSpec& model, const Shard& sha
 
 Op expert_activation(const Experts& e, MemoryPass pass, MemoryPass weights, const Shard& shard) {
   return memory_op("expert activation", e.routing.rows() * e.widths.ffn, pass + weights, shard);
+}
+
+// Up to what the second product reads.
+void add_up_and_activation(Ops& ops, const Experts& e, const TransformerSpec& model, const Shard& shard) {
+  add_forward(ops, e.up, shard);
+  if (!shard.fuses_experts()) return add_expert_activation_forward(ops, model, shard);
+  const std::int64_t rows = e.routing.rows();
+  ops.back().bytes += Bytes(written_within(rows * e.widths.ffn, shard) + kRoutingWeightBytes * rows);
+}
+
+// From the gradient of the experts' output to that of the first product's.
+void add_down_and_activation_gradient(Ops& ops, const Experts& e, const TransformerSpec& model,
+                                      const Shard& shard) {
+  const std::int64_t rows = e.routing.rows(), weights = 2 * kRoutingWeightBytes * rows;  // and their gradient
+  add_input_gradient(ops, e.down, shard);
+  if (!shard.fuses_experts()) {
+    ops.push_back(expert_activation(e, expert_activation_traffic(model, shard).backward,
+                                    weight_traffic(model, shard).backward, shard));
+    ops.back().bytes += Bytes(weights);
+    return;
+  }
+  // In place of the activation's gradient, which stays inside.
+  const std::int64_t kept = rows * e.widths.up;
+  ops.back().bytes += Bytes(element_bytes(shard.precision) * (kept - rows * e.widths.ffn) +
+                            written_within(kept, shard) + weights);
 }
 
 void mark(Ops& ops, std::size_t from, SharedHalf half) {
@@ -119,18 +158,13 @@ void add_branch_sum(Ops& ops, const TransformerSpec& model, const Shard& shard) 
 
 }  // namespace
 
-bool runs_as_one_block(const Shard& shard) {
-  return shard.fused_kernels && shard.precision == Precision::kFp8 && shard.fp8_recipe == Fp8Recipe::kMxfp8;
-}
-
 void add_experts_forward(Ops& ops, const TransformerSpec& model, const Shard& shard) {
   const Experts e = experts_of(model, shard);
   add_router_forward(ops, model, shard);
   add_shared_experts_forward(ops, model, shard);
   const std::size_t first_routed = ops.size();
   add_dispatch(ops, model, shard);
-  add_forward(ops, e.up, shard);
-  add_expert_activation_forward(ops, model, shard);
+  add_up_and_activation(ops, e, model, shard);
   add_forward(ops, e.down, shard);
   add_expert_biases(ops, e, kExpertBiasTraffic.forward, model, shard);
   add_combine(ops, model, shard);
@@ -145,11 +179,7 @@ void add_experts_input_gradient(Ops& ops, const TransformerSpec& model, const Sh
   const std::size_t first_routed = ops.size();
   add_combine_gradient(ops, model, shard);
   add_expert_biases(ops, e, kExpertBiasTraffic.backward, model, shard);
-  add_input_gradient(ops, e.down, shard);
-  Op activation = expert_activation(e, expert_activation_traffic(model, shard).backward,
-                                    weight_traffic(model, shard).backward, shard);
-  activation.bytes += Bytes(2 * kRoutingWeightBytes * e.routing.rows());  // the weights, and their gradient
-  ops.push_back(activation);
+  add_down_and_activation_gradient(ops, e, model, shard);
   add_input_gradient(ops, e.up, shard);
   add_dispatch_gradient(ops, model, shard);
   mark_routed(ops, first_routed, model);

@@ -2,6 +2,13 @@
 // shared experts beside them. The norm before and the residual after belong to the layer.
 //
 // Routing weights are applied in the experts' activation. The router's GEMM stays in 16 bit under fp8.
+//
+// Fused experts (Shard::fuses_experts): the first product ends in biases, activation and routing weights, and the
+// gradient of the second one's input in the gradient of those; both keep the first product's output in 16 bit. With the
+// scales of MXFP8 they write what the next products read, in both layouts; in NVFP4 16 bit, which are cast.
+//   source  NVIDIA/TransformerEngine @6ce52594 transformer_engine/pytorch/ops/fused/grouped_mlp.py: grouped_gemm_glu,
+//           grouped_gemm_dglu. Their times on a GB200 (marin-community/marin #7282; 64 experts of 4,096 rows, 2,560 and
+//           1,280 wide): all six products 7.35 ms, 7.4 by this list.
 //   source  Megatron-LM @d98e8a64 core/transformer/moe/.
 //   throws  InternalError as expert_widths and routing do.
 #pragma once
@@ -9,10 +16,6 @@
 #include "models/operators.hpp"
 
 namespace stagecraft {
-
-// Does Transformer Engine's grouped block run, whose products end in activation and biases?
-//   source  NVIDIA/Megatron-LM, core/transformer/moe/experts.py, use_transformer_engine_op_fuser; of MXFP8 alone
-[[nodiscard]] bool runs_as_one_block(const Shard& shard);
 
 void add_experts_forward(Ops& ops, const TransformerSpec& model, const Shard& shard);
 void add_experts_input_gradient(Ops& ops, const TransformerSpec& model, const Shard& shard);

@@ -105,7 +105,7 @@ double fp8_weight_copies(const Shard& shard) {
 }
 
 void add_cast(Ops& ops, std::int64_t elements, Fp8Source source, const Shard& shard) {
-  if (shard.precision != Precision::kFp8) return;
+  if (shard.precision != Precision::kFp8 || source == Fp8Source::kProduct) return;
   const bool comes_in_fp8 =
       source == Fp8Source::kGathered || (source == Fp8Source::kNorm && norm_writes_fp8(shard));
   if (comes_in_fp8) {

@@ -30,6 +30,7 @@ enum class Fp8Source : std::uint8_t {
   kNorm,      // from a fused norm of the same module, as in Transformer Engine's LayerNormLinear
   kGathered,  // in fp8, from the ranks of the tensor group: add_local_cast() was theirs
   kSent,      // in fp8, to its experts
+  kProduct,   // in fp8 and in all layouts, from the product before it
 };
 
 // Does a fused norm that feeds GEMMs alone write fp8?

@@ -6,7 +6,6 @@
 #include "base/check.hpp"
 #include "models/elementwise.hpp"
 #include "models/expert_exchange.hpp"
-#include "models/expert_operators.hpp"
 #include "models/fp8_casts.hpp"
 #include "models/layer_matrices.hpp"
 #include "models/norm_operators.hpp"
@@ -138,8 +137,16 @@ void keep_every_second_of_experts(SavedTensors& tensors, const TransformerSpec& 
   keep(tensors, "returned tokens", row * routing(model, shard).sent);
 }
 
+// Q, K and V as the core reads them: with the scales of MXFP8 the backward reads other rows of them.
+std::int64_t core_inputs(const LayerSizes& sizes, const Shard& shard) {
+  const std::int64_t bytes = sizes.query() + sizes.key() + sizes.value();
+  if (!shard.attends_in_fp8()) return bytes;
+  const Shard core = shard.of_fp8_core();
+  return (core.scales_blocks() ? 2 : 1) * cast_bytes(bytes / sizes.element(), core);
+}
+
 void keep_core(SavedTensors& tensors, const LayerSizes& sizes, const Shard& shard) {
-  keep(tensors, "core output", sizes.output());
+  keep(tensors, "core output", shard.core_writes_fp8() ? sizes.output() / sizes.element() : sizes.output());
   keep(tensors, "projection input", sizes.copy(sizes.output()));
   if (shard.repeats_core()) return;
   if (shard.attention == Attention::kFlash)
@@ -177,7 +184,7 @@ void keep_within_attention(SavedTensors& tensors, const TransformerSpec& model, 
   const LayerSizes sizes(model, shard);
   if (model.latent_attention) keep_latents(tensors, model, shard);
   if (!model.latent_attention || !shard.recomputes(RecomputeModule::kLatentUp))
-    keep(tensors, "Q, K, V", sizes.query() + sizes.key() + sizes.value());
+    keep(tensors, "Q, K, V", core_inputs(sizes, shard));
   if (model.qk_norm != QkNorm::kNone)
     keep(tensors, "Q and K before their norms", sizes.normed(sizes.query() + sizes.key()));
   keep_core(tensors, sizes, shard);
@@ -229,7 +236,7 @@ void keep_routed_experts(SavedTensors& tensors, const TransformerSpec& model, co
   keep(tensors, "received tokens", expert_row(model, shard) * pairs);
   keep(tensors, "expert up output", sizes.element() * pairs * widths.up);
   if (shard.recomputes(RecomputeModule::kMoeActivation)) return;
-  if (clamps_apart(model, shard) && !runs_as_one_block(shard))
+  if (clamps_apart(model, shard) && !shard.fuses_experts())
     keep(tensors, "expert clamped gate", sizes.element() * pairs * widths.up);
   const std::int64_t activation = sizes.element() * pairs * widths.ffn;
   if (sizes.eager_gate()) keep(tensors, gate_of(model).expert, activation);

@@ -16,6 +16,7 @@ Op gemm_op(OpKind kind, std::string_view name, const GemmShape& shape, std::int6
           .gemm = shape,
           .flops = gemm_flops(shape),
           .bytes = Bytes(bytes),
+          .joined = kind == OpKind::kGroupedGemm && shard.fuses_experts(),
           .fp8_recipe = shard.fp8_recipe};
 }
 

@@ -63,6 +63,8 @@ struct AttentionShape {
   std::int64_t query_size = 0, value_size = 0;  // sizes of one head: d_qk, d_v
   bool causal = true;       // half of the scores are masked; FLOPs are of the full square all the same
   std::int64_t window = 0;  // keys that a query meets at most, fewer than `keys`; 0: no window
+  FlashOperands operands = FlashOperands::kSixteenBit;
+  [[nodiscard]] bool two_sizes() const { return query_size != value_size; }
   friend bool operator==(const AttentionShape&, const AttentionShape&) = default;
 };
 
@@ -81,6 +83,7 @@ struct Op {
   int kernels = 1;                        // launches that this stands for; a collective runs so often
   // Launches of the host for an operator that a framework runs as many small ones, in place of `kernels`.
   int host_launches = 0;
+  bool joined = false;  // a grouped GEMM whose kernel goes from group to group without a pause, launched once
   bool routed = false;  // its shapes depend on routing, anew in each micro-batch
   // Bytes between nodes of a collective that goes over nodes first; `bytes` are then those inside nodes.
   std::optional<NodeCopies> nodes = {};

@@ -15,6 +15,14 @@ namespace stagecraft {
 enum class Attention : std::uint8_t { kFlash, kUnfused };
 inline constexpr std::string_view kAttentionNames[] = {"flash", "unfused"};
 
+// The attention core of a job in fp8: in 16 bit, or in fp8 with scales as in the recipe of that name.
+enum class Fp8Attention : std::uint8_t { kNone, kDelayed, kCurrent, kMxfp8 };
+inline constexpr std::string_view kFp8AttentionNames[] = {"none", "delayed", "current", "mxfp8"};
+[[nodiscard]] constexpr FlashOperands operands_of(Fp8Attention attention) {
+  if (attention == Fp8Attention::kNone) return FlashOperands::kSixteenBit;
+  return attention == Fp8Attention::kMxfp8 ? FlashOperands::kMxfp8 : FlashOperands::kFp8;
+}
+
 enum class Recompute : std::uint8_t { kNone, kSelective, kFull };
 inline constexpr std::string_view kRecomputeNames[] = {"none", "selective", "full"};
 
@@ -167,6 +175,16 @@ enum class LateFusion : std::uint8_t { kRmsNorm, kSwiglu, kRope, kGelu };
 inline constexpr std::array<std::string_view, 4> kLateFusionNames = {"rmsnorm", "swiglu", "rope", "gelu"};
 using LateFusions = EnumSet<LateFusion>;
 
+// Have operands of the layers' products 4 bits?
+[[nodiscard]] constexpr bool casts_to_fp4(Precision precision, Fp8Recipe recipe) {
+  return precision == Precision::kFp8 && recipe == Fp8Recipe::kNvfp4;
+}
+
+// Has Transformer Engine a fused block of experts for such products?
+[[nodiscard]] constexpr bool has_fused_experts(Precision precision, Fp8Recipe recipe) {
+  return precision == Precision::kFp8 && (recipe == Fp8Recipe::kMxfp8 || recipe == Fp8Recipe::kNvfp4);
+}
+
 struct Shard {
   std::int64_t sequence = 0;     // s, tokens of a sample
   std::int64_t micro_batch = 1;  // b, samples
@@ -200,6 +218,8 @@ struct Shard {
   // GEMM weights of the layers are stored and gathered in fp8: the optimizer step casts them, and a pass
   // makes at most a transposed copy.
   bool fp8_parameters = false;
+  Fp8Attention fp8_attention = Fp8Attention::kNone;
+  bool fused_experts = false;  // the experts are Transformer Engine's fused block, where it has one
   // ZeRO 3: weights are gathered in every pass, so Transformer Engine casts them in each forward and keeps
   // the transposes for the backward.
   bool gathered_weights = false;
@@ -227,9 +247,28 @@ struct Shard {
     return fp8_recipe == Fp8Recipe::kBlockwise || fp8_recipe == Fp8Recipe::kMxfp8 ||
            fp8_recipe == Fp8Recipe::kNvfp4;
   }
-  // Operands of the layers' products have 4 bits.
-  [[nodiscard]] bool casts_to_fp4() const {
-    return precision == Precision::kFp8 && fp8_recipe == Fp8Recipe::kNvfp4;
+  [[nodiscard]] bool casts_to_fp4() const { return stagecraft::casts_to_fp4(precision, fp8_recipe); }
+  // Does the flash kernel read Q, K and V in fp8?
+  [[nodiscard]] bool attends_in_fp8() const {
+    return fp8_attention != Fp8Attention::kNone && precision == Precision::kFp8 &&
+           attention == Attention::kFlash;
+  }
+  // Do O and the gradients of Q, K and V leave it in fp8?
+  [[nodiscard]] bool core_writes_fp8() const {
+    return attends_in_fp8() && fp8_attention == Fp8Attention::kDelayed;
+  }
+  // The shard by which the operands of such a core are cast and kept: they have no transposed copies.
+  [[nodiscard]] Shard of_fp8_core() const {
+    Shard core = *this;
+    core.fp8_recipe = fp8_attention == Fp8Attention::kMxfp8     ? Fp8Recipe::kMxfp8
+                      : fp8_attention == Fp8Attention::kCurrent ? Fp8Recipe::kCurrent
+                                                                : Fp8Recipe::kDelayed;
+    core.fp8_layouts = 1;
+    return core;
+  }
+  // Do the experts' products end in their activation and, with the scales of MXFP8, in its cast?
+  [[nodiscard]] bool fuses_experts() const {
+    return fused_experts && fused_kernels && has_fused_experts(precision, fp8_recipe);
   }
   [[nodiscard]] WeightSplit weight_split() const {
     return {.tensor = tensor, .expert = expert, .expert_tensor = expert_tensor};

@@ -13,11 +13,13 @@ bool pairs_passes(const Scenario& scenario) {
 
 std::vector<FusedPairRule> pair_rules(const Scenario& scenario, const IterationPrices& prices) {
   const bool neighbours = overlaps_expert_exchanges(scenario);
+  // Passes of one graph start on time: their two streams wait for no host.
+  const bool in_one_graph = scenario.options.cuda_graphs == CudaGraphs::kIteration;
   std::vector<FusedPairRule> rules;
   if (!pairs_passes(scenario)) return rules;
   for (const StagePrice& stage : prices.stages)
     rules.push_back({.neighbours = neighbours,
-                     .expert_overlap = scenario.options.rules.expert_overlap,
+                     .expert_overlap = in_one_graph ? std::nullopt : scenario.options.rules.expert_overlap,
                      .share = neighbours ? std::nullopt : scenario.schedule.fused_share,
                      .slowdown = stage.beside.pair_slowdown,
                      .tensor_overlap = stage.beside.tensor_overlap});

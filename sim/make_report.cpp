@@ -236,14 +236,13 @@ std::optional<std::string> word_on_even_routing(const Scenario& scenario) {
       kPath);
 }
 
-// Not where they are part of one kernel (runs_as_one_block). Figures: calibrate/validation/megatron_bridge_gpt_oss_*.yaml,
+// Not where they are part of one kernel (options.fused_experts). Figures: calibrate/validation/megatron_bridge_gpt_oss_*.yaml,
 // 18 jobs in bf16.
 std::optional<std::string> word_on_biased_experts(const Scenario& scenario) {
   const auto* model = std::get_if<TransformerSpec>(&scenario.model);
   if (model == nullptr || !model->experts || !model->biases) return std::nullopt;
   const OptionsSpec& options = scenario.options;
-  const bool fp8 = scenario.training.precision == Precision::kFp8;
-  if (options.fused_kernels && fp8 && options.fp8_recipe == Fp8Recipe::kMxfp8) return std::nullopt;
+  if (options.fuses_experts(scenario.training.precision)) return std::nullopt;
   return "model.biases: biases of experts are kernels of PyTorch, expert by expert; published jobs of "
          "gpt-oss in "
          "bf16 took 3 to 34 % longer than is said here";

@@ -31,9 +31,12 @@ bool has_shape(const Op& op) {
 std::string text_of(const Op& op, Precision precision) {
   const std::string_view in = kPrecisionNames[static_cast<std::size_t>(op.precision.value_or(precision))];
   if (op.kind == OpKind::kFlashForward || op.kind == OpKind::kFlashBackward)
-    return fmt::format("flash {} {} x {} x {} of {}",
-                       op.kind == OpKind::kFlashForward ? "forward" : "backward", op.attention.batch,
-                       op.attention.queries, op.attention.keys, op.attention.query_size);
+    return fmt::format(
+        "flash {} {} x {} x {} of {}{}", op.kind == OpKind::kFlashForward ? "forward" : "backward",
+        op.attention.batch, op.attention.queries, op.attention.keys, op.attention.query_size,
+        op.attention.operands == FlashOperands::kSixteenBit
+            ? ""
+            : fmt::format(" in {}", kFlashOperandNames[static_cast<std::size_t>(op.attention.operands)]));
   const std::string several = op.gemm.batch == 1 ? "" : fmt::format("{} of ", op.gemm.batch);
   return fmt::format("{}{} {}{}", several, shape_text(op.gemm), in,
                      op.kind == OpKind::kGroupedGemm ? " grouped" : "");

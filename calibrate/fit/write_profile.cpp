@@ -140,15 +140,19 @@ std::string flash_pass(std::string_view key, const FlashPass& pass) {
          constant("window_edge", pass.window_edge, 8);
 }
 
+std::string flash_kernel(const FlashKernel& kernel) {
+  return fmt::format("    {}:\n", scalar(kernel.name)) + flash_pass("forward", kernel.forward) +
+         flash_pass("backward", kernel.backward) + constant("half_head_size", kernel.half_head_size, 6);
+}
+
 std::string attention_section(const AttentionModel& attention) {
   std::string out = fmt::format("attention:\n  kernel: {}\n", scalar(attention.kernel().name));
   if (!attention.sdpa.empty()) out += fmt::format("  sdpa: {}\n", scalar(attention.sdpa));
   out += constant("fixed", attention.fixed, kInSection) +
          constant("half_head_size", attention.half_head_size, kInSection) + "  kernels:\n";
-  for (const FlashKernel& kernel : attention.kernels) {
-    out += fmt::format("    {}:\n", scalar(kernel.name)) + flash_pass("forward", kernel.forward) +
-           flash_pass("backward", kernel.backward) + constant("half_head_size", kernel.half_head_size, 6);
-  }
+  for (const FlashKernel& kernel : attention.kernels) out += flash_kernel(kernel);
+  if (!attention.narrow.empty()) out += "  fp8_kernels:\n";
+  for (const NarrowFlashKernel& narrow : attention.narrow) out += flash_kernel(narrow.kernel);
   return out;
 }
 

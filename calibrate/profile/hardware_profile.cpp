@@ -130,6 +130,14 @@ const FlashKernel& AttentionModel::kernel() const {
   return kernels[in_use];
 }
 
+const FlashKernel* AttentionModel::kernel_for(FlashOperands operands, bool two_sizes) const {
+  if (operands == FlashOperands::kSixteenBit) return &kernel();
+  const auto found = std::ranges::find_if(narrow, [&](const NarrowFlashKernel& one) {
+    return one.operands == operands && one.two_sizes == two_sizes;
+  });
+  return found == narrow.end() ? nullptr : &found->kernel;
+}
+
 bool HardwareProfile::supports(Precision precision) const {
   return peak_or_zero(device, precision).count() > 0;
 }

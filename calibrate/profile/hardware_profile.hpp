@@ -208,15 +208,30 @@ inline constexpr double kFlashBenchmarkHeadSize = 128;
 [[nodiscard]] double flash_occupancy(double half_blocks, double blocks);
 [[nodiscard]] double flash_head_share(double half_head_size, double head_size);
 
+// Operands of a flash kernel: 16 bit, or fp8 with one scale a tensor or one for 32 values.
+enum class FlashOperands : std::uint8_t { kSixteenBit, kFp8, kMxfp8 };
+inline constexpr std::string_view kFlashOperandNames[] = {"16 bit", "fp8", "mxfp8"};
+
+// A kernel with operands in fp8. Heads whose keys and values have two sizes (192 and 128 of DeepSeek-V3) have one of
+// their own, whose rate is of the FLOPs that are done, padding and head size included.
+struct NarrowFlashKernel {
+  FlashOperands operands = FlashOperands::kFp8;
+  bool two_sizes = false;
+  FlashKernel kernel;  // named as in the profile: "fp8", "fp8_two_sizes", "mxfp8", "mxfp8_two_sizes"
+};
+
 struct AttentionModel {
   std::vector<FlashKernel> kernels;  // names unique
-  std::size_t in_use = 0;            // kernel of a run by default
-  std::string sdpa = {};             // kernel of PyTorch's scaled_dot_product_attention; empty: not said
-  Sourced<Duration> fixed;           // in addition to host.kernel_gap: fill and drain of a kernel
+  std::vector<NarrowFlashKernel> narrow = {};
+  std::size_t in_use = 0;   // kernel of a run by default
+  std::string sdpa = {};    // kernel of PyTorch's scaled_dot_product_attention; empty: not said
+  Sourced<Duration> fixed;  // in addition to host.kernel_gap: fill and drain of a kernel
   // Head size at which half of the rate of very large heads is reached: softmax is work per score.
   Sourced<double> half_head_size;
 
   [[nodiscard]] const FlashKernel& kernel() const;  // throws InternalError when there is none
+  // nullptr: no rate is known. Of 16 bit it is kernel().
+  [[nodiscard]] const FlashKernel* kernel_for(FlashOperands operands, bool two_sizes) const;
 };
 
 struct HostModel {

@@ -237,6 +237,15 @@ FlashPass read_flash_pass(YamlMap& kernel, std::string_view key) {
   return pass;
 }
 
+FlashKernel read_flash_kernel(YamlMap& map, std::string_view name) {
+  FlashKernel kernel{.name = std::string(name),
+                     .forward = read_flash_pass(map, "forward"),
+                     .backward = read_flash_pass(map, "backward")};
+  kernel.half_head_size = read_optional_number(map, "half_head_size", kHeadSize);
+  map.finish();
+  return kernel;
+}
+
 std::vector<FlashKernel> read_flash_kernels(YamlMap& attention) {
   const YamlNode* node = attention.get("kernels");
   if (node == nullptr || node->kind != YamlNode::Kind::kMap || node->entries.empty()) {
@@ -249,12 +258,25 @@ std::vector<FlashKernel> read_flash_kernels(YamlMap& attention) {
   for (const YamlEntry& entry : node->entries) {
     Section section = required_section(named, entry.key, "{forward, backward}");
     if (!section.ok) continue;
-    kernels.push_back({.name = entry.key,
-                       .forward = read_flash_pass(section.map, "forward"),
-                       .backward = read_flash_pass(section.map, "backward")});
-    kernels.back().half_head_size = read_optional_number(section.map, "half_head_size", kHeadSize);
-    section.map.finish();
+    kernels.push_back(read_flash_kernel(section.map, entry.key));
   }
+  named.finish();
+  return kernels;
+}
+
+std::vector<NarrowFlashKernel> read_narrow_kernels(YamlMap& attention) {
+  std::vector<NarrowFlashKernel> kernels;
+  if (!attention.has("fp8_kernels")) return kernels;
+  YamlMap named = attention.map("fp8_kernels");
+  for (const FlashOperands operands : {FlashOperands::kFp8, FlashOperands::kMxfp8})
+    for (const bool two_sizes : {false, true}) {
+      const std::string name = std::string(kFlashOperandNames[static_cast<std::size_t>(operands)]) +
+                               (two_sizes ? "_two_sizes" : "");
+      if (!named.has(name)) continue;
+      Section section = required_section(named, name, "{forward, backward}");
+      if (!section.ok) continue;
+      kernels.push_back({operands, two_sizes, read_flash_kernel(section.map, name)});
+    }
   named.finish();
   return kernels;
 }
@@ -264,6 +286,7 @@ AttentionModel read_attention(YamlMap& root) {
   if (!section.ok) return {};
   YamlMap& in = section.map;
   AttentionModel attention{.kernels = read_flash_kernels(in),
+                           .narrow = read_narrow_kernels(in),
                            .fixed = read_duration(in, "fixed"),
                            .half_head_size = read_number(in, "half_head_size", kHeadSize)};
   std::vector<std::string> names;

@@ -10,6 +10,7 @@ b200_constants.yaml the rest.
 
 import sys
 
+from cudnn_attention import fp8_kernels
 from make_h100_profile import gemm_section
 from profile_yaml import (BENCHMARK_BLOCKS, BLOCK_QUERIES, HERE, call_us, collective_table, data_sheet, grouped_constants, header,
                           kernels_and_host, load, main, mean, overheads, table)
@@ -133,6 +134,7 @@ def make_lines():
     data, published = load(HERE / "b200_constants.yaml"), table("simumax_efficiency_b200")
     sheet = data_sheet("B200-SXM")
     add_kernels(data, published)
+    data["attention"]["fp8_kernels"] = fp8_kernels(data["attention"]["kernels"]["cudnn"], "GB200")
     return (header("make_b200_profile.py", "b200-sxm-180gb", data, sheet) +
             gemm_section(data, table("xla_gemm_b200"), sheet["bf16_tflops"], "sm_100") + kernels_and_host(data) +
             ["collectives:", *collective_table("SimuMax @4dcaae51, b200_bf16_ceperm: its fits of one node of 8; no curve is "

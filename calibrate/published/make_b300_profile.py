@@ -22,7 +22,9 @@ def make_lines():
     gain = GB300_SCALE / OF_GB200["scale"]["value"]
     scale = {"value": round(data["gemm"]["scale"]["value"] * gain, 2), "provenance": "assumed",
              "source": f"that of the B200, times the {gain:.2f} that the GB300 gains over the GB200 in long runs"}
-    data = ultra(data, TRANSFERRED, "NVIDIA B300", "267.7 GiB", scale)
+    sustained = data["attention"]["sustained"]
+    held = {"value": sustained["value"], "source": "as of the B200 " + sustained["source"]}
+    data = ultra(data, TRANSFERRED, {"name": "NVIDIA B300", "memory": "267.7 GiB"}, scale, held)
     return (header("make_b300_profile.py", NAME, data, {"tf32_tflops": None, **data_sheet("B300-SXM")}) +
             gemm_lines(data) + kernels_and_host(data, TRANSFERRED) +
             ["collectives:", *collective_table(TRANSFERRED + NODE_FITS, collectives(published), "analytic")] + overheads(data))

@@ -12,6 +12,7 @@ burst in a long run was fitted on published iterations of GB200, in bf16 and fp8
 
 import sys
 
+from cudnn_attention import fp8_kernels
 from make_b200_profile import add_kernels, collectives
 from make_h100_profile import gemm_section
 from profile_yaml import (HERE, as_analytic, azure_points, collective_table, data_sheet, fit_noisy_collective, header,
@@ -61,6 +62,7 @@ def constants():
     add_kernels(data, table("simumax_efficiency_b200"))
     faster(data["attention"]["kernels"], data_sheet("GB200 (per GPU)")["bf16_tflops"] / data_sheet("B200-SXM")["bf16_tflops"])
     data = transferred_constants(TRANSFERRED, data)
+    data["attention"]["fp8_kernels"] = fp8_kernels(data["attention"]["kernels"]["cudnn"], "GB200")
     data["gemm"].update(OF_ITS_OWN)
     data["host"]["slowdown"] = HOST
     data["software"] = {**data["software"], "cuda_graphs": "layers"}  # so its published iterations ran

@@ -228,6 +228,12 @@ def flash_pass(name, spec, fixed_us, whose):
     return lines + [sourced(key, spec[key], "        ") for key in ("half_blocks", "window_edge") if key in spec]
 
 
+def flash_kernel(name, kernel, fixed_us, whose):
+    lines = [f"    {name}:", *flash_pass("forward", kernel["forward"], fixed_us, whose),
+             *flash_pass("backward", kernel["backward"], fixed_us, whose)]
+    return lines + ([sourced("half_head_size", kernel["half_head_size"], "      ")] if "half_head_size" in kernel else [])
+
+
 def microseconds(constant):
     value, unit = str(constant["value"]).split()
     assert unit == "us", constant
@@ -247,10 +253,11 @@ def attention_section(data, whose):
     lines = ["attention:", f"  kernel: {spec['kernel']}", *([f"  sdpa: {spec['sdpa']}"] if "sdpa" in spec else []),
              *(sourced(key, spec[key], "  ") for key in ("fixed", "half_head_size")), "  kernels:"]
     for name, kernel in spec["kernels"].items():
-        lines += [f"    {name}:", *flash_pass("forward", kernel["forward"], fixed_us, whose),
-                  *flash_pass("backward", kernel["backward"], fixed_us, whose)]
-        if "half_head_size" in kernel:
-            lines.append(sourced("half_head_size", kernel["half_head_size"], "      "))
+        lines += flash_kernel(name, kernel, fixed_us, whose)
+    if "fp8_kernels" in spec:
+        lines.append("  fp8_kernels:")
+        for name, kernel in spec["fp8_kernels"].items():
+            lines += flash_kernel(name, kernel, fixed_us, whose)
     return lines
 
 

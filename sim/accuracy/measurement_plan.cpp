@@ -86,6 +86,7 @@ class ShapePlanner {
     if (op.kind != OpKind::kFlashForward && op.kind != OpKind::kFlashBackward)
       return add(gemm_sample(op, op.precision.value_or(request_.shard.precision)), seconds, wanted);
     if (op.attention.window > 0) return;  // the suite has no windows; their price is of the curve
+    if (op.attention.operands != FlashOperands::kSixteenBit) return;  // nor attention in fp8
     // A curve is fitted to three lengths; all have a part in the price.
     for (const std::int64_t part : {1, 2, 4})
       add(attention_sample(op, std::max<std::int64_t>(op.attention.keys / part, 1), model_, request_.shard),

@@ -158,7 +158,7 @@ constexpr CodeMeaning kMeanings[] = {
     {"not-published", "A file of published measurements has another form."},
     {"not-read", "A file that another one takes in is not read. What it sets is not known."},
     {"not-supported", "A value is understood, and not supported. The hint lists those that are."},
-    {"not-supported-by-device", "The device of the profile has no such precision."},
+    {"not-supported-by-device", "The device of the profile has no such precision, recipe or kernel."},
     {"not-supported-yet", "This is understood and not built. Nothing was ignored: the run is refused."},
     {"not-symmetric", "A matrix says two things about one pair."},
     {"not-text", "A byte does not belong into a text."},

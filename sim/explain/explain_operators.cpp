@@ -79,7 +79,8 @@ std::string words_for(const HardwareProfile& profile, const Op& op) {
       return fmt::format(
           "{} attention, {} heads of {} queries and {} keys: max(FLOPs / rate, bytes / memory "
           "rate), the rate by the kernel's curve",
-          profile.attention.kernel().name, op.attention.batch, op.attention.queries, op.attention.keys);
+          profile.attention.kernel_for(op.attention.operands, op.attention.two_sizes())->name,
+          op.attention.batch, op.attention.queries, op.attention.keys);
     case OpKind::kGroupedGemm:
       return fmt::format("{} products of {} in one kernel", op.gemm.batch, shape_text(op.gemm));
     case OpKind::kBatchedGemm:

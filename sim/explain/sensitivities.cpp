@@ -44,15 +44,19 @@ bool each_profile(Scenario& scenario, const Change& change) {
   return true;
 }
 
+void grow(FlashKernel& kernel) {
+  for (FlashPass* pass : {&kernel.forward, &kernel.backward})
+    for (FlashCurve* curve : {&pass->causal, &pass->dense}) grow(curve->rate);
+}
+
 // Each changes the scenario and returns whether it has the input.
 bool more_compute(Scenario& scenario) {
   return each_profile(scenario, [](HardwareProfile& profile) {
     DeviceFacts& device = profile.device;
     for (FlopRate* peak : {&device.peak_fp32, &device.peak_fp16, &device.peak_bf16, &device.peak_fp8})
       grow(*peak);
-    for (FlashKernel& kernel : profile.attention.kernels)
-      for (FlashPass* pass : {&kernel.forward, &kernel.backward})
-        for (FlashCurve* curve : {&pass->causal, &pass->dense}) grow(curve->rate);
+    for (FlashKernel& kernel : profile.attention.kernels) grow(kernel);
+    for (NarrowFlashKernel& narrow : profile.attention.narrow) grow(narrow.kernel);
   });
 }
 

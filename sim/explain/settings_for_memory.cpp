@@ -64,8 +64,8 @@ Words smaller_micro_batches(const Scenario& scenario) {
 }
 
 Words weights_in_fp8(const Scenario& scenario) {
-  return only_if(scenario.training.precision == Precision::kFp8 &&
-                     scenario.options.fp8_recipe != Fp8Recipe::kNvfp4 &&
+  const Precision precision = scenario.training.precision;
+  return only_if(precision == Precision::kFp8 && !casts_to_fp4(precision, scenario.options.fp8_recipe) &&
                      !scenario.options.holds_fp8(scenario.parallelism.zero_stage),
                  "true");
 }

@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "sim/explain/balanced_split.hpp"
+#include "sim/scenario/device_modes.hpp"
 
 namespace stagecraft {
 namespace {
@@ -25,6 +26,7 @@ class Changes {
       recompute();
       overlaps(*model);
       dispatch(*model);
+      narrow_kernels(*model);
       launches();
       loss();
       sharding();
@@ -120,7 +122,7 @@ class Changes {
           {"parameters", !overlap.parameters},
           {"pipeline", !overlap.pipeline},
           {"tensor", !overlap.tensor && parallel.tensor > 1 &&
-                         !scenario_.options.casts_to_fp4(scenario_.training.precision)},
+                         !casts_to_fp4(scenario_.training.precision, scenario_.options.fp8_recipe)},
           {"context", !overlap.context && parallel.context > 1},
           {"expert", !overlap.expert && model.experts},
           {"shared_experts", !overlap.shared_experts && model.experts && model.experts->shared > 0}})
@@ -131,6 +133,18 @@ class Changes {
     if (model.experts && scenario_.parallelism.expert > 1 &&
         scenario_.options.expert_dispatcher == ExpertDispatcher::kAllToAll)
       add({"options.expert_dispatcher=node-aware"});
+  }
+
+  // Transformer Engine's kernels of Blackwell.
+  void narrow_kernels(const TransformerSpec& model) {
+    const OptionsSpec& options = scenario_.options;
+    const Precision precision = scenario_.training.precision;
+    if (model.experts && has_fused_experts(precision, options.fp8_recipe) &&
+        !options.fuses_experts(precision))
+      add({"options.fused_experts=true"});
+    const bool may_attend = precision == Precision::kFp8 && options.fp8_attention == Fp8Attention::kNone &&
+                            can_attend_in_fp8(scenario_, model, Fp8Attention::kCurrent);
+    if (may_attend) add({"options.fp8_attention=current"});
   }
 
   void launches() {

@@ -31,7 +31,7 @@ namespace stagecraft {
 // else on the compute stream. Passes without such a neighbour, in warm-up and cool-down, hide nothing.
 // Assumed: the neighbour's input has arrived; Megatron-LM warms up with one more micro-batch for it. The
 // passes were not cut to fit each other, so the hidden fraction is a constant of the software
-// (`expert_overlap`); otherwise the formula above holds.
+// (`expert_overlap`); otherwise, and where the iteration is one CUDA graph, the formula above holds.
 //   source  Megatron-LM, megatron/core/pipeline_parallel/combined_1f1b.py
 //           (--overlap-moe-expert-parallel-comm)
 struct FusedPairRule {

@@ -13,7 +13,7 @@ bool in_graph(const Op& op, CudaGraphs graphs) {
 
 // Kernel launches of an operator beyond the first.
 std::int64_t further_launches(const Op& op) {
-  const std::int64_t problems = op.kind == OpKind::kGroupedGemm ? op.gemm.batch : 1;
+  const std::int64_t problems = op.kind == OpKind::kGroupedGemm && !op.joined ? op.gemm.batch : 1;
   return std::max({std::int64_t{op.kernels}, std::int64_t{op.host_launches}, problems}) - 1;
 }
 

@@ -89,7 +89,8 @@ class StageMemories {
 }  // namespace
 
 Shard shard_of(const PricingRequest& request, double fp8_layouts, bool pairs) {
-  const bool fp4 = request.options.casts_to_fp4(request.training.precision);  // for which no user buffers are
+  const bool fp4 =
+      casts_to_fp4(request.training.precision, request.options.fp8_recipe);  // for which no user buffers are
   return {.sequence = request.training.sequence_length,
           .micro_batch = request.training.micro_batch_size,
           .tensor = request.plan.tensor,
@@ -116,6 +117,8 @@ Shard shard_of(const PricingRequest& request, double fp8_layouts, bool pairs) {
           .fp8_layouts = fp8_layouts,
           .fp8_parameters = request.training.precision == Precision::kFp8 &&
                             request.options.holds_fp8(request.parallelism.zero_stage),
+          .fp8_attention = request.options.fp8_attention,
+          .fused_experts = request.options.fused_experts,
           .gathered_weights = request.zero_stage() >= 3,
           .context_exchange = request.parallelism.context_exchange,
           .expert_dispatcher = request.options.expert_dispatcher,

@@ -181,6 +181,8 @@ struct OptionsSpec {
   // (rules.shards_fp8).
   std::optional<bool> fp8_parameters = {};
   bool fp8_dispatch = false;  // tokens go to the experts in fp8
+  Fp8Attention fp8_attention = Fp8Attention::kNone;
+  bool fused_experts = false;
   SoftwareMemory memory = {};
   SoftwareRules rules = {};  // of the software
 
@@ -188,9 +190,8 @@ struct OptionsSpec {
   [[nodiscard]] bool launches_operators() const {
     return cuda_graphs == CudaGraphs::kNone && rules.operator_overhead > Duration::zero();
   }
-  // Operands of the layers' products have 4 bits.
-  [[nodiscard]] bool casts_to_fp4(Precision precision) const {
-    return precision == Precision::kFp8 && fp8_recipe == Fp8Recipe::kNvfp4;
+  [[nodiscard]] bool fuses_experts(Precision precision) const {
+    return fused_experts && fused_kernels && has_fused_experts(precision, fp8_recipe);
   }
   [[nodiscard]] bool holds_fp8(int zero_stage) const {
     return fp8_parameters.value_or(rules.shards_fp8 && zero_stage > 0 && fp8_recipe != Fp8Recipe::kNvfp4);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <iterator>
 #include <optional>
@@ -9,6 +10,7 @@
 #include <string_view>
 
 #include "base/text.hpp"
+#include "models/partition.hpp"
 
 namespace stagecraft {
 namespace {
@@ -53,6 +55,38 @@ void check_fp8_recipe(const Scenario& scenario, Diagnostics& diagnostics) {
   }
 }
 
+bool has_rate(const HardwareProfile& profile, Fp8Attention attention, bool two_sizes) {
+  return profile.attention.kernel_for(operands_of(attention), two_sizes) != nullptr;
+}
+
+bool has_heads_of_two_sizes(const TransformerSpec& model) {
+  return model.head_size != value_head_size(model);
+}
+
+void check_fp8_attention(const Scenario& scenario, Diagnostics& diagnostics) {
+  const auto* model = std::get_if<TransformerSpec>(&scenario.model);
+  const Fp8Attention attention = scenario.options.fp8_attention;
+  if (model == nullptr || attention == Fp8Attention::kNone ||
+      scenario.training.precision != Precision::kFp8 || scenario.training.attention == Attention::kUnfused)
+    return;
+  const auto refuse = [&](std::string code, std::string message, std::string hint) {
+    diagnostics.error({.code = std::move(code),
+                       .where = place_of(scenario, "options.fp8_attention"),
+                       .path = "options.fp8_attention",
+                       .message = std::move(message),
+                       .hint = std::move(hint)});
+  };
+  if (model->sliding_window || model->attention_sinks)
+    return refuse("not-supported", "attention in fp8 has neither sliding windows nor sinks", "leave it out");
+  const bool two_sizes = has_heads_of_two_sizes(*model);
+  for (const HardwareProfile* profile : profiles_of(scenario))
+    if (!has_rate(*profile, attention, two_sizes))
+      refuse("not-supported-by-device",
+             fmt::format("profile {} has no rate of attention in fp8{}", profile->name,
+                         two_sizes ? " with heads of two sizes" : ""),
+             "those of B200, B300, GB200 and GB300 have; or leave it out");
+}
+
 }  // namespace
 
 std::vector<const HardwareProfile*> profiles_of(const Scenario& scenario) {
@@ -62,9 +96,18 @@ std::vector<const HardwareProfile*> profiles_of(const Scenario& scenario) {
   return profiles;
 }
 
+bool can_attend_in_fp8(const Scenario& scenario, const TransformerSpec& model, Fp8Attention attention) {
+  if (scenario.training.attention == Attention::kUnfused || model.sliding_window || model.attention_sinks)
+    return false;
+  return std::ranges::all_of(profiles_of(scenario), [&](const HardwareProfile* profile) {
+    return has_rate(*profile, attention, has_heads_of_two_sizes(model));
+  });
+}
+
 void check_device_modes(const Scenario& scenario, Diagnostics& diagnostics) {
   check_precision(scenario, diagnostics);
   check_fp8_recipe(scenario, diagnostics);
+  check_fp8_attention(scenario, diagnostics);
 }
 
 }  // namespace stagecraft

@@ -368,6 +368,8 @@ OptionsSpec load_options(YamlMap& root) {
   spec.fp8_recipe = map.choose("fp8_recipe", kFp8RecipeNames, Fp8Recipe::kDelayed);
   spec.fp8_parameters = given_boolean(map, "fp8_parameters");
   spec.fp8_dispatch = map.boolean("fp8_dispatch", false);
+  spec.fp8_attention = map.choose("fp8_attention", kFp8AttentionNames, Fp8Attention::kNone);
+  spec.fused_experts = map.boolean("fused_experts", false);
   spec.memory = load_software_memory(map);
   map.finish();
   return spec;

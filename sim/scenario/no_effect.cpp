@@ -17,7 +17,7 @@ namespace stagecraft {
 
 namespace {
 
-constexpr std::array<std::string_view, 36> kIdleOfStages = {"training.precision",
+constexpr std::array<std::string_view, 38> kIdleOfStages = {"training.precision",
                                                             "training.sixteen_bit_layers",
                                                             "training.recompute",
                                                             "training.attention",
@@ -50,6 +50,8 @@ constexpr std::array<std::string_view, 36> kIdleOfStages = {"training.precision"
                                                             "options.fp8_recipe",
                                                             "options.fp8_parameters",
                                                             "options.fp8_dispatch",
+                                                            "options.fp8_attention",
+                                                            "options.fused_experts",
                                                             "offload.optimizer",
                                                             "offload.activations",
                                                             "offload.weights"};
@@ -287,7 +289,7 @@ void listen_to_overlap(Listener& listener, const Scenario& scenario) {
   listener.say("overlap.tensor", parallel.tensor == 1, "parallelism.tensor is 1");
   listener.say("overlap.tensor", !parallel.sequence_parallel,
                "user buffers gather and scatter under sequence_parallel only");
-  listener.say("overlap.tensor", scenario.options.casts_to_fp4(scenario.training.precision),
+  listener.say("overlap.tensor", casts_to_fp4(scenario.training.precision, scenario.options.fp8_recipe),
                "Transformer Engine has no user buffers for NVFP4");
   listener.say("overlap.context", parallel.context == 1, "parallelism.context is 1");
   listener.say("overlap.context", parallel.context_exchange != ContextExchange::kRing,
@@ -331,6 +333,11 @@ void listen_to_experts(Listener& listener, const Scenario& scenario) {
       "options.expert_dispatcher",
       scenario.parallelism.expert == 1 && scenario.options.expert_dispatcher == ExpertDispatcher::kNodeAware,
       "parallelism.expert is 1, and no token goes to another node");
+  listener.say("options.fused_experts", none, "the model has no experts");
+  listener.say("options.fused_experts", !scenario.options.fused_kernels, "options.fused_kernels is false");
+  listener.say("options.fused_experts",
+               !has_fused_experts(scenario.training.precision, scenario.options.fp8_recipe),
+               "only products in mxfp8 and nvfp4 (options.fp8_recipe) are fused");
   listener.say("model.experts.imbalance", scenario.parallelism.expert == 1,
                "one rank (parallelism.expert) has all tokens");
   listener.say("model.experts.imbalance", !none && model->experts->levels(),
@@ -405,6 +412,10 @@ void listen_to_options(Listener& listener, const Scenario& scenario) {
                "training.precision is not fp8");
   listener.say("options.fp8_parameters", scenario.training.precision != Precision::kFp8,
                "training.precision is not fp8");
+  listener.say("options.fp8_attention", scenario.training.precision != Precision::kFp8,
+               "training.precision is not fp8");
+  listener.say("options.fp8_attention", scenario.training.attention == Attention::kUnfused,
+               "training.attention is unfused");
   listener.say("options.fp8_dispatch", parallel.expert == 1, "parallelism.expert is 1");
   listener.say("options.fp8_dispatch", scenario.options.expert_dispatcher == ExpertDispatcher::kAllGather,
                "an all-gather (options.expert_dispatcher) sends 16 bit");

@@ -346,6 +346,9 @@ void print_options(Emitter& out, const Scenario& scenario) {
     out.field("fp8_recipe", word(spec.fp8_recipe, kFp8RecipeNames));
   if (spec.fp8_parameters) out.flag("fp8_parameters", *spec.fp8_parameters);
   if (spec.fp8_dispatch) out.flag("fp8_dispatch", true);
+  if (spec.fp8_attention != Fp8Attention::kNone)
+    out.field("fp8_attention", word(spec.fp8_attention, kFp8AttentionNames));
+  if (spec.fused_experts) out.flag("fused_experts", true);
   out.open("memory");
   out.flag("fused_loss", spec.memory.fused_loss);
   out.flag("compiled_loss", spec.memory.compiled_loss);

@@ -13,7 +13,7 @@ constexpr std::string_view kPath = "overlap.tensor";
 
 bool may_gain(const SearchPoint& point, const Scenario& scenario) {
   return point.sequence_parallel && point.tensor > 1 && !scenario.overlap.tensor &&
-         !scenario.options.casts_to_fp4(scenario.training.precision) &&
+         !casts_to_fp4(scenario.training.precision, scenario.options.fp8_recipe) &&
          !scenario.origins.contains(std::string(kPath));
 }
 

@@ -455,6 +455,49 @@ TEST(GemmCost, OfFourBitsFillsTilesAsSlowlyAsOfEight) {
   EXPECT_LT(gain(45'000), 2);
 }
 
+// A kernel in fp8 has curves of its own. With heads of two sizes it is another one, whose rate is of the FLOPs that are
+// done: 0.5 of 2 x 4,096^2 x (192 + 128) each head, at 3 TFLOP/s.
+TEST(FlashCost, InFp8HasACurveOfItsOwn) {
+  HardwareProfile profile = toy_with_fp8();
+  profile.attention.fixed = {};
+  profile.host.kernel_gap = {};
+  const FlashCurve flat{.rate = FlopRate(1e12)};
+  const FlashPass pass{.causal = flat, .dense = flat, .half_blocks = {}};
+  const auto twice = [](FlashPass of, double times) {
+    of.causal.rate = FlopRate(of.causal.rate.count() * times);
+    return of;
+  };
+  profile.attention.kernels = {
+      {.name = "sixteen", .forward = pass, .backward = pass, .half_head_size = Sourced<double>{}}};
+  profile.attention.in_use = 0;
+  profile.attention.narrow = {
+      {FlashOperands::kFp8,
+       false,
+       {.name = "fp8", .forward = twice(pass, 2), .backward = pass, .half_head_size = Sourced<double>{}}},
+      {FlashOperands::kFp8,
+       true,
+       {.name = "fp8_two_sizes", .forward = twice(pass, 3), .backward = twice(pass, 3)}}};
+  const auto seconds = [&](OpKind kind, FlashOperands operands, std::int64_t query_size) {
+    const AttentionShape shape{.batch = 64,
+                               .queries = 4096,
+                               .keys = 4096,
+                               .query_size = query_size,
+                               .value_size = 128,
+                               .operands = operands};
+    const double flops = 2.0 * 64 * 4096 * 4096 * static_cast<double>(query_size + 128);
+    const Op op{.kind = kind,
+                .name = "flash",
+                .attention = shape,
+                .flops = Flops(kind == OpKind::kFlashForward ? flops : 2.5 * flops)};
+    return to_seconds(compute_cost(profile, Precision::kFp8, op).time);
+  };
+  const double one = 0.5 * 2.0 * 64 * 4096 * 4096 * 256 / 1e12;
+  EXPECT_NEAR(seconds(OpKind::kFlashForward, FlashOperands::kSixteenBit, 128), one, 1e-8);
+  EXPECT_NEAR(seconds(OpKind::kFlashForward, FlashOperands::kFp8, 128), one / 2, 1e-8);
+  EXPECT_NEAR(seconds(OpKind::kFlashBackward, FlashOperands::kFp8, 192), one * 2.5 * 320 / 256 / 3, 1e-8);
+  EXPECT_THROW((void)seconds(OpKind::kFlashForward, FlashOperands::kMxfp8, 128), InternalError);
+}
+
 TEST(GemmCost, HasTheRateOfItsRecipe) {
   HardwareProfile profile = toy_with_fp8();
   profile.gemm.mxfp8_factor = {.value = 0.5};

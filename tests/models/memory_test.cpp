@@ -466,6 +466,20 @@ TEST(LayerTensors, InFp8KeepsInputsOfProductsInOneByte) {
   EXPECT_EQ(kept(zoo::llama3_8b(), shard), sixteen);
 }
 
+// Q, K and V in one byte, in MXFP8 in two layouts of 33/32; delayed scaling leaves the core's output in one as well.
+TEST(LayerTensors, OfAttentionInFp8KeepsWhatTheCoreReads) {
+  Shard shard{.sequence = 8192, .precision = Precision::kFp8};
+  const auto of = [&](Fp8Attention attention) {
+    shard.fp8_attention = attention;
+    return kept(zoo::llama3_8b(), shard);
+  };
+  const std::int64_t inputs = 8192 * (4096 + 2 * 1024), output = 8192 * 4096;
+  const Bytes sixteen = of(Fp8Attention::kNone);
+  EXPECT_EQ(of(Fp8Attention::kCurrent), sixteen - Bytes(inputs));
+  EXPECT_EQ(of(Fp8Attention::kDelayed), sixteen - Bytes(inputs + output));
+  EXPECT_EQ(of(Fp8Attention::kMxfp8), sixteen + Bytes(inputs / 16));
+}
+
 // Tokens at their experts and the inputs of the down products; the router reads 16 bit. Tokens that were sent
 // in fp8 are no smaller for it.
 TEST(LayerTensors, OfExpertsInFp8KeepsTokensInOneByte) {

@@ -106,7 +106,60 @@ TEST(Experts, AddTheirBiasesOneByOne) {
   fp8.precision = Precision::kFp8;
   EXPECT_EQ(count(layer_operators(model, fp8, LayerKind::kExperts).forward, "expert biases"), 1);
   fp8.fp8_recipe = Fp8Recipe::kMxfp8;
+  EXPECT_EQ(count(layer_operators(model, fp8, LayerKind::kExperts).forward, "expert biases"), 1);
+  fp8.fused_experts = true;
   EXPECT_EQ(count(layer_operators(model, fp8, LayerKind::kExperts).forward, "expert biases"), 0);
+}
+
+// Mixtral 8x7B alone on a GPU: R = 8,192 rows, h = 4,096, f = 14,336, gated. In MXFP8 an element and its share of a scale
+// have 33/32 bytes in each of two layouts.
+//   up    writes 2 R 2f as ever, and f in fp8; without fusion a kernel reads and writes 6 R f, a cast 2 R f + the same
+//   down  its input gradient stays inside; 2 R 2f are read, and 2f written in fp8
+TEST(Experts, FusedEndTheirProductsInTheActivationAndItsCast) {
+  Shard shard = kAlone;
+  shard.precision = Precision::kFp8;
+  shard.fp8_recipe = Fp8Recipe::kMxfp8;
+  const LayerOps apart = mixtral(shard);
+  shard.fused_experts = true;
+  const LayerOps fused = mixtral(shard);
+  const std::int64_t rows = 2 * shard.sequence, elements = rows * 14336,
+                     in_fp8 = 2 * (elements + elements / 32);
+  EXPECT_EQ(find(fused.forward, "expert up").bytes,
+            find(apart.forward, "expert up").bytes + Bytes(in_fp8 + 4 * rows));
+  EXPECT_EQ(find(fused.input_gradient, "expert down").bytes,
+            find(apart.input_gradient, "expert down").bytes + Bytes(2 * elements + 2 * in_fp8 + 8 * rows));
+  for (const LayerOps* layer : {&apart, &fused}) {
+    const bool is_fused = layer == &fused;
+    EXPECT_EQ(count(layer->forward, "expert activation"), is_fused ? 0 : 1);
+    EXPECT_EQ(count(layer->input_gradient, "expert activation"), is_fused ? 0 : 1);
+    EXPECT_EQ(find(layer->forward, "expert up").joined, is_fused);
+  }
+  EXPECT_EQ(count(apart.forward, "fp8 cast") - count(fused.forward, "fp8 cast"), 1);
+  EXPECT_EQ(count(apart.input_gradient, "fp8 cast") - count(fused.input_gradient, "fp8 cast"), 1);
+  EXPECT_EQ(find(fused.forward, "expert down").bytes, find(apart.forward, "expert down").bytes);
+  EXPECT_EQ(fused.weight_gradient.size(), apart.weight_gradient.size());
+}
+
+// The kernel of NVFP4 writes 16 bit, which are cast; other recipes have no such block.
+TEST(Experts, FusedInNvfp4AreCastAfterTheirActivation) {
+  Shard shard = kAlone;
+  shard.precision = Precision::kFp8;
+  const auto casts = [&](bool fused) {
+    shard.fused_experts = fused;
+    return count(mixtral(shard).forward, "fp4 cast");
+  };
+  const auto activations = [&](Fp8Recipe recipe) {
+    shard.fp8_recipe = recipe;
+    shard.fused_experts = true;
+    return count(mixtral(shard).forward, "expert activation");
+  };
+  shard.fp8_recipe = Fp8Recipe::kNvfp4;
+  EXPECT_EQ(casts(true), casts(false));
+  EXPECT_EQ(activations(Fp8Recipe::kNvfp4), 0);
+  for (const Fp8Recipe recipe : {Fp8Recipe::kDelayed, Fp8Recipe::kCurrent, Fp8Recipe::kBlockwise})
+    EXPECT_EQ(activations(recipe), 1);
+  shard.fused_kernels = false;
+  EXPECT_EQ(activations(Fp8Recipe::kMxfp8), 1);
 }
 
 // Two clamps of 4 bytes and their joining of 8 per element of f; backward two of 6, and 8.
@@ -142,7 +195,8 @@ TEST(Experts, ClampWhatGoesIntoTheirGates) {
   shard = joining;
   shard.precision = Precision::kFp8;
   shard.fp8_recipe = Fp8Recipe::kMxfp8;
-  EXPECT_EQ(more(false), Bytes(0));
+  shard.fused_experts = true;
+  EXPECT_EQ(kept(model), kept(zoo::mixtral_8x7b()));
 }
 
 std::int64_t exchanges(const Ops& ops) {

@@ -278,6 +278,45 @@ TEST(FlashAttention, CountsTheFullSquareAndFiveProductsBackward) {
 }
 
 // One problem a sample and head of the rank, every query against every key, the later ones masked.
+// Llama 3 8B, 8,192 tokens: Q and O have 4,096 columns, K and V 1,024 each. One scale a tensor: 2 + 1 bytes an element,
+// current ones read it once more before. Delayed scaling leaves O and the gradients of Q, K and V in fp8.
+TEST(FlashAttention, InFp8CastsWhatItReads) {
+  Shard shard{.sequence = 8192, .precision = Precision::kFp8};
+  const auto bytes = [&](Fp8Attention attention, bool backward) {
+    shard.fp8_attention = attention;
+    const LayerOps layer = layer_operators(zoo::llama3_8b(), shard);
+    const Ops& ops = backward ? layer.input_gradient : layer.forward;
+    const auto core = std::ranges::find(ops, "flash attention", &Op::name);
+    EXPECT_EQ(core->attention.operands, operands_of(attention));
+    std::vector<std::int64_t> around;
+    for (const Op* op : {&core[-1], &core[1]})
+      around.push_back(op->name.starts_with("fp8 cast") ? op->bytes.count() : 0);
+    return around;
+  };
+  const std::int64_t inputs = 8192 * (4096 + 2 * 1024), output = 8192 * 4096;
+  using Around = std::vector<std::int64_t>;
+  const std::int64_t projection = bytes(Fp8Attention::kNone, false)[1];  // the projection's own cast
+  EXPECT_EQ(bytes(Fp8Attention::kCurrent, false), (Around{5 * inputs, projection}));
+  EXPECT_EQ(bytes(Fp8Attention::kDelayed, false), (Around{3 * inputs, 3 * output}));
+  EXPECT_EQ(bytes(Fp8Attention::kMxfp8, false), (Around{4 * inputs + inputs / 16, projection}));
+  EXPECT_EQ(bytes(Fp8Attention::kCurrent, true)[0], 5 * output);
+  EXPECT_EQ(bytes(Fp8Attention::kDelayed, true), (Around{3 * output, 3 * inputs}));
+  EXPECT_EQ(bytes(Fp8Attention::kMxfp8, true)[0], 4 * output + output / 16);
+}
+
+TEST(FlashAttention, IsInFp8WhereTheJobIsAndTheLayerToo) {
+  const auto operands = [](const Shard& shard, LayerKind kind = LayerKind::kDense) {
+    const LayerOps layer = layer_operators(zoo::llama3_8b(), shard, kind);
+    const auto core = std::ranges::find(layer.forward, "flash attention", &Op::name);
+    return core->attention.operands;
+  };
+  Shard shard{.sequence = 8192, .fp8_attention = Fp8Attention::kCurrent};
+  EXPECT_EQ(operands(shard), FlashOperands::kSixteenBit);
+  shard.precision = Precision::kFp8;
+  EXPECT_EQ(operands(shard), FlashOperands::kFp8);
+  EXPECT_EQ(operands(shard, LayerKind::kDenseIn16Bit), FlashOperands::kSixteenBit);
+}
+
 TEST(FlashAttention, SaysTheShapeOfItsProblems) {
   const Shard shard{.sequence = 4096, .micro_batch = 3, .tensor = 2};
   const LayerOps layer = layer_operators(zoo::llama3_8b(), shard);

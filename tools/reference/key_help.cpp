@@ -342,6 +342,15 @@ constexpr KeyHelp kScenarioHelp[] = {
     KeyHelp{"options.fp8_dispatch",
             "what goes to the experts, forward and backward, is fp8 with a scale for each 128 values "
             "(DeepSeek-V3); what comes back is not"},
+    KeyHelp{"options.fp8_attention",
+            "of fp8 on Blackwell: flash attention reads Q, K and V in fp8, with the scales of the recipe of "
+            "that name "
+            "(Megatron-LM's `--fp8-dot-product-attention`; Transformer Engine's NVTE_DPA_FP8_RECIPE); "
+            "`none`: 16 bit"},
+    KeyHelp{"options.fused_experts",
+            "of `mxfp8` and `nvfp4`: products of the experts end in their activation and its cast "
+            "(Transformer Engine's "
+            "fused grouped MLP, Megatron-LM's `--use-transformer-engine-op-fuser`)"},
     KeyHelp{"options.memory", "what the software leaves on the GPU"},
     KeyHelp{"options.memory.fused_loss",
             "the loss is one kernel, and writes its gradient over the 16-bit logits (Transformer Engine's, "

@@ -44,7 +44,7 @@ Shares constants_by_provenance(const HardwareProfile& profile) {
   for (const Sourced<Bytes>* item :
        {&profile.memory.context, &profile.memory.communicators, &profile.memory.workspace})
     count(item->provenance);
-  for (const FlashKernel& kernel : profile.attention.kernels) {
+  const auto count_kernel = [&](const FlashKernel& kernel) {
     if (kernel.half_head_size) count(kernel.half_head_size->provenance);
     for (const FlashPass* pass : {&kernel.forward, &kernel.backward}) {
       count(pass->causal.provenance);
@@ -52,7 +52,9 @@ Shares constants_by_provenance(const HardwareProfile& profile) {
       count(pass->half_blocks.provenance);
       if (pass->window_edge) count(pass->window_edge->provenance);
     }
-  }
+  };
+  for (const FlashKernel& kernel : profile.attention.kernels) count_kernel(kernel);
+  for (const NarrowFlashKernel& narrow : profile.attention.narrow) count_kernel(narrow.kernel);
   return shares;
 }
 

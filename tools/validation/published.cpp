@@ -92,6 +92,8 @@ constexpr RowKey kRowKeys[] = {
     {"expert_dispatcher", "options", "expert_dispatcher"},
     {"cuda_graphs", "options", "cuda_graphs"},
     {"fp8_dispatch", "options", "fp8_dispatch"},
+    {"fp8_attention", "options", "fp8_attention"},
+    {"fused_experts", "options", "fused_experts"},
     {"fp8_parameters", "options", "fp8_parameters"},
     {"fp8_recipe", "options", "fp8_recipe"},
     {"software", "options", "software"},

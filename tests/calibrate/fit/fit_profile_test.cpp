@@ -71,6 +71,19 @@ TEST(WriteProfile, WhatIsWrittenReadsBackAsTheSameProfile) {
   EXPECT_EQ(write_profile(again, {}), write_profile(base, {}));
 }
 
+TEST(WriteProfile, KernelsInFp8ReadBackAsTheyWere) {
+  HardwareProfile base = a100();
+  base.attention.narrow = profile_called("gb300-288gb").attention.narrow;
+  const HardwareProfile again = read_back(write_profile(base, {}));
+  ASSERT_EQ(again.attention.narrow.size(), 4U);
+  for (const NarrowFlashKernel& narrow : base.attention.narrow) {
+    const FlashKernel* kernel = again.attention.kernel_for(narrow.operands, narrow.two_sizes);
+    ASSERT_NE(kernel, nullptr) << narrow.kernel.name;
+    EXPECT_EQ(kernel->backward.causal.rate, narrow.kernel.backward.causal.rate);
+    EXPECT_EQ(kernel->half_head_size.has_value(), !narrow.two_sizes);
+  }
+}
+
 TEST(FitProfile, MeasuredGemmsReplaceTheTableAndSayWhereTheyAreFrom) {
   const HardwareProfile base = a100();
   const FittedProfile fit = fitted(gemm_samples(base), base);

@@ -7,16 +7,20 @@
 //                 the rest.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "calibrate/fit/fit_errors.hpp"
 #include "calibrate/profile/hardware_profile.hpp"
 #include "models/compute_cost.hpp"
+#include "models/operators.hpp"
 #include "tests/calibrate/fit/published_tables.hpp"
 #include "tests/calibrate/shipped_profiles.hpp"
+#include "tests/models/zoo.hpp"
 
 namespace stagecraft {
 namespace {
@@ -153,6 +157,78 @@ TEST(PublishedKernels, GroupedFp8GemmsOfDeepGemmAreMetWithoutAConstantOfTheirOwn
   EXPECT_EQ(errors.count(), 10u);
   EXPECT_LE(errors.median(), 0.07) << errors.summary();     // measured: 6.7 %
   EXPECT_LE(errors.quantile(1), 0.25) << errors.summary();  // measured: 24 %, 4 groups of 256 rows
+}
+
+// One layer's experts as Transformer Engine's fused block: what the operators say of it, by the constants of grouped GEMMs
+// that SimuMax's table gave. Nothing was fitted on them.
+TEST(PublishedKernels, FusedExpertsOfAGb200AreForetold) {
+  const YamlNode table = published::table("fused_experts_gb200");
+  const std::int64_t experts = count(at(table, "experts")), hidden = count(at(table, "hidden"));
+  TransformerSpec model = zoo::mixtral_8x7b();
+  model.hidden = model.ffn_hidden = hidden;
+  model.experts->count = experts;
+  model.experts->top_k = 1;
+  model.experts->ffn_hidden = count(at(table, "ffn_hidden"));
+  const Shard shard{.sequence = experts * count(at(table, "rows")),
+                    .precision = Precision::kFp8,
+                    .fp8_recipe = Fp8Recipe::kMxfp8,
+                    .fused_experts = true};
+  const LayerOps layer = layer_operators(model, shard, LayerKind::kExperts);
+  const HardwareProfile profile = profile_called("gb200-186gb");
+  FitErrors errors;
+  double all = 0, published_all = 0;
+  for (const auto& [row, ops, name] :
+       {std::tuple("up_and_activation", &layer.forward, "expert up"),
+        std::tuple("down", &layer.forward, "expert down"),
+        std::tuple("down_gradient_and_activation", &layer.input_gradient, "expert down"),
+        std::tuple("up_gradient", &layer.input_gradient, "expert up"),
+        std::tuple("up_weight_gradient", &layer.weight_gradient, "expert up"),
+        std::tuple("down_weight_gradient", &layer.weight_gradient, "expert down")}) {
+    const auto op = std::ranges::find(*ops, name, &Op::name);
+    const double seconds = to_seconds(compute_cost(profile, Precision::kFp8, *op).time);
+    const double measured = 1e-3 * number(at(at(table, "milliseconds"), row));
+    errors.add(row, seconds, measured);
+    all += seconds;
+    published_all += measured;
+  }
+  EXPECT_NEAR(all / published_all, 1, 0.08) << errors.summary();
+  EXPECT_LE(mean_of(errors), 0.15) << errors.summary();
+}
+
+// cuDNN's attention in fp8 on GB300 by its own benchmark, 64 heads of 128 and 128 of two sizes.
+TEST(PublishedKernels, AttentionInFp8OfAGb300IsMet) {
+  const YamlNode table = published::table("cudnn_attention_blackwell");
+  HardwareProfile profile = profile_called("gb300-288gb");
+  profile.attention.fixed.value = profile.host.kernel_gap.value = {};
+  FitErrors errors;
+  for (const YamlNode& row : at(table, "rows").items) {
+    const bool latent = at(row, "heads").text == "latent";
+    const std::string& operands = at(row, "operands").text;
+    if (at(row, "gpu").text != "GB300" || (latent && operands == "bf16")) continue;
+    for (const auto& [kind, key, times] :
+         {std::tuple(OpKind::kFlashForward, "fwd", 1.0), std::tuple(OpKind::kFlashBackward, "bwd", 2.5)})
+      for (std::size_t i = 0; i < at(table, "seqlen").items.size(); ++i) {
+        const std::int64_t length = count(at(table, "seqlen").items[i]);
+        const AttentionShape shape{.batch = 2 * (latent ? 128 : 64),
+                                   .queries = length,
+                                   .keys = length,
+                                   .query_size = latent ? 192 : 128,
+                                   .value_size = 128,
+                                   .causal = at(row, "causal").text == "true",
+                                   .operands = operands == "bf16"  ? FlashOperands::kSixteenBit
+                                               : operands == "fp8" ? FlashOperands::kFp8
+                                                                   : FlashOperands::kMxfp8};
+        const double flops = times * 2.0 * static_cast<double>(shape.batch * length) *
+                             static_cast<double>(length) *
+                             static_cast<double>(shape.query_size + shape.value_size);
+        const Op op{.kind = kind, .name = "flash", .attention = shape, .flops = Flops(flops)};
+        errors.add(operands + " " + std::to_string(length),
+                   to_seconds(compute_cost(profile, Precision::kFp8, op).time),
+                   flops * (shape.causal ? 0.5 : 1) / (1e12 * number(at(row, key).items[i])));
+      }
+  }
+  EXPECT_EQ(errors.count(), 80u);
+  EXPECT_LE(mean_of(errors), 0.05) << errors.summary();
 }
 
 // Products of 10^11 FLOPs and more on Azure's nodes, each behind 10,000 of its kind: what the profiles hold

@@ -218,6 +218,30 @@ TEST(LoadProfile, TheKernelOfPyTorchIsOneOfThoseThatAreGiven) {
               testing::HasSubstr("attention.sdpa: 'cudnn' is not known here"));
 }
 
+// Kernels in fp8 have fixed names; a device may have some of them.
+TEST(LoadProfile, FlashKernelsInFp8AreReadByTheirNames) {
+  const std::string_view end = "half_blocks: {value: 0, provenance: assumed, source: guess}}}}}";
+  const std::string curve = "{rate: 7 TFLOP/s, half_length: 9, provenance: analytic, source: fit}";
+  const std::string pass = "{causal: " + curve + ", dense: " + curve +
+                           ", half_blocks: {value: 1, provenance: assumed, source: guess}}";
+  const auto kernels = [&](const std::string& name) {
+    return "half_blocks: {value: 0, provenance: assumed, source: guess}}}}, fp8_kernels: {" + name +
+           ": {forward: " + pass + ", backward: " + pass + "}}}";
+  };
+  const auto [profile, said] = load(with(end, kernels("mxfp8_two_sizes")));
+  ASSERT_EQ(said, "");
+  ASSERT_TRUE(profile);
+  const AttentionModel& attention = profile->attention;
+  const FlashKernel* kernel = attention.kernel_for(FlashOperands::kMxfp8, true);
+  ASSERT_NE(kernel, nullptr);
+  EXPECT_EQ(kernel->name, "mxfp8_two_sizes");
+  EXPECT_EQ(kernel->backward.dense.half_length, 9);
+  EXPECT_EQ(attention.kernel_for(FlashOperands::kMxfp8, false), nullptr);
+  EXPECT_EQ(attention.kernel_for(FlashOperands::kFp8, true), nullptr);
+  EXPECT_EQ(attention.kernel_for(FlashOperands::kSixteenBit, true), &attention.kernel());
+  EXPECT_THAT(complaint(end, kernels("fp9")), testing::HasSubstr("attention.fp8_kernels.fp9"));
+}
+
 TEST(LoadProfile, ARateOfAFlashKernelIsAboveZero) {
   EXPECT_THAT(
       complaint("{rate: 6 TFLOP/s,", "{rate: 0 TFLOP/s,"),

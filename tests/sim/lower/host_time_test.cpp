@@ -52,6 +52,12 @@ TEST(HostTime, CountsOperatorsAndFurtherLaunches) {
   EXPECT_EQ(host_time(ops, host(500), costs(100, 20)), microseconds(5 * 500)) << "launches alone take longer";
 }
 
+TEST(HostTime, CountsAKernelOfAllExpertsOnce) {
+  Ops ops = {grouped(16)};
+  ops.front().joined = true;
+  EXPECT_EQ(host_time(ops, host(5), costs(100, 20)), microseconds(100));
+}
+
 TEST(HostTime, CountsACollectiveAsOftenAsItRuns) {
   const Ops ops = {{.kind = OpKind::kCollective, .name = "message", .kernels = 3}};
   EXPECT_EQ(host_time(ops, host(5), costs(100, 20)), microseconds(300));

@@ -622,7 +622,8 @@ TEST(Scenario, ReadsEveryDegreeBackFromItsYaml) {
       "loss_as_layer: true, sequence_parallel: true, zero_stage: 3, zero_group: 2}\n"
       "overlap: {tensor: true, context: false, expert: true}\n"
       "options: {bucket_parameters: 25000000, reshard_after_forward: false, expert_dispatcher: node-aware, "
-      "fp8_dispatch: true, fp8_parameters: true, fp8_recipe: mxfp8}\n"
+      "fp8_dispatch: true, fp8_parameters: true, fp8_recipe: mxfp8, fp8_attention: current, fused_experts: "
+      "true}\n"
       "offload: {optimizer: 1, activations: 0.1, weights: 0.333333333333}\n";
   for (const std::string recompute :
        {"none", "selective", "{granularity: selective, modules: [layernorm, mlp]}", "full",

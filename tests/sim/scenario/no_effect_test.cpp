@@ -112,6 +112,12 @@ TEST(Scenario, SaysWhenContextAndExpertKeysHadNoEffect) {
       ElementsAre("overlap.context", "overlap.expert", "options.expert_dispatcher", "options.fp8_dispatch"));
 }
 
+TEST(Scenario, SaysWhenKernelsOfFp8HadNoEffect) {
+  const std::string keys = "options: {fp8_attention: mxfp8, fused_experts: true}\n";
+  EXPECT_THAT(idle_keys(keys + "training: {global_batch_size: 16}\n"),
+              ElementsAre("options.fused_experts", "options.fp8_attention"));
+}
+
 TEST(Scenario, SaysWhenShardingKeysHadNoEffect) {
   const std::string keys = "options: {reshard_after_forward: false, bucket_parameters: 1000}\n";
   EXPECT_THAT(idle_keys(keys + "training: {global_batch_size: 16}\nparallelism: {zero_group: 8}\n"),

@@ -117,6 +117,7 @@ Scenario drawn(Scenario scenario, const Degrees& degrees, Draw& draw) {
     scenario.options.expert_dispatcher = draw.of<ExpertDispatcher>(
         {ExpertDispatcher::kAllToAll, ExpertDispatcher::kAllGather, ExpertDispatcher::kNodeAware});
     scenario.options.fp8_dispatch = draw.below(2) == 0;
+    scenario.options.fused_experts = draw.below(2) == 0;
   }
   if (degrees.gpus() < 8)
     scenario.cluster->gpus_used = degrees.gpus();

@@ -76,8 +76,9 @@ TEST(BiasedExperts, AreSaidToBeTooFast) {
         recipe + "}\n");
   };
   EXPECT_NE(note(in_fp8("current")), "");
-  EXPECT_EQ(note(in_fp8("mxfp8")), "");
-  EXPECT_NE(note(in_fp8("mxfp8, fused_kernels: false")), "");
+  EXPECT_NE(note(in_fp8("mxfp8")), "");
+  EXPECT_EQ(note(in_fp8("mxfp8, fused_experts: true")), "");
+  EXPECT_NE(note(in_fp8("mxfp8, fused_experts: true, fused_kernels: false")), "");
 }
 
 ParallelPlan plan_of(const Scenario& scenario) {

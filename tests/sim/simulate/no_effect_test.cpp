@@ -47,6 +47,8 @@ const Alternatives kAlternatives[] = {
     {"options.fp8_parameters", "false", "true"},
     {"options.fp8_recipe", "delayed", "current"},
     {"options.fp8_recipe", "mxfp8", "nvfp4"},
+    {"options.fp8_attention", "none", "current"},
+    {"options.fused_experts", "false", "true"},
     {"training.sixteen_bit_layers", "{first: 1}", "{first: 1, last: 2}"},
     {"offload.weights", "0.5", "1"},
     {"parallelism.context_exchange", "p2p", "all-gather"},

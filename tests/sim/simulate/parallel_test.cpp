@@ -392,6 +392,24 @@ TEST(ExpertExchange, HidesBehindAnotherMicroBatch) {
   EXPECT_NEAR(exchange(8, true), exchange(8, false) - 7 * each / 1.19, 0.001 * each);
 }
 
+// What software hides less of it, as its streams wait for the host, it hides in a graph of the whole iteration.
+TEST(ExpertExchange, HidesMoreInOneGraph) {
+  Scenario scenario = mixtral(8);
+  scenario.options.rules.expert_overlap = 0.4;
+  const auto hidden = [&](CudaGraphs graphs) {
+    scenario.options.cuda_graphs = graphs;
+    const auto exchange = [&](int micro_batches, bool overlapped) {
+      scenario.training.global_batch_size = 32 * scenario.training.micro_batch_size * micro_batches;
+      scenario.overlap.expert = overlapped;
+      return to_seconds(part_of(simulate(scenario), Category::kExpertComm));
+    };
+    return (exchange(2, false) - exchange(2, true)) / (exchange(3, false) - exchange(2, false));
+  };
+  EXPECT_NEAR(hidden(CudaGraphs::kNone), 0.4, 0.001);
+  EXPECT_NEAR(hidden(CudaGraphs::kLayers), 0.4, 0.001);
+  EXPECT_NEAR(hidden(CudaGraphs::kIteration), 1 / 1.19, 0.001);
+}
+
 // Passes of the warm-up and the cool-down have no neighbour of the other kind: a pipeline of p stages hides
 // the exchanges of m - 1 pairs on its last stage, of m - p + 1 on its first.
 TEST(ExpertExchange, IsExposedWhileAPipelineFillsAndDrains) {

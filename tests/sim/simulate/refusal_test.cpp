@@ -100,6 +100,22 @@ TEST(Infeasible, IsARecipeOfFp8ThatTheDeviceDoesNotHave) {
     EXPECT_NO_THROW((void)simulate(of("dgx-b200", recipe))) << recipe;
 }
 
+// Rates are published of Blackwell; windows and sinks have no kernel that skips what they need not.
+TEST(Infeasible, IsAttentionInFp8WithoutAKnownRate) {
+  const auto of = [](const std::string& model, const std::string& node) {
+    return scenario_of("stagecraft: 1\nmodel: " + model + "\ncluster: {node: " + node +
+                       ", nodes: 1}\noptions: {fp8_attention: current}\n"
+                       "training: {global_batch_size: 8, precision: fp8}\n");
+  };
+  const auto refusal = [&](const std::string& model, const std::string& node) {
+    return refused([&] { (void)simulate(of(model, node)); });
+  };
+  EXPECT_THAT(refusal("llama-3-8b", "dgx-h100"), testing::ElementsAre("options.fp8_attention"));
+  EXPECT_THAT(refusal("gpt-oss-20b", "dgx-b200"), testing::ElementsAre("options.fp8_attention"));
+  for (const char* node : {"dgx-b200", "dgx-b300", "gb200-nvl72", "gb300-nvl72"})
+    EXPECT_NO_THROW((void)simulate(of("llama-3-8b", node))) << node;
+}
+
 TEST(Infeasible, IsAScheduleThatTheMicroBatchesDoNotSuit) {
   const Scenario scenario = scenario_of(
       "stagecraft: 1\n"
