@@ -8,7 +8,7 @@
 // scales of MXFP8 they write what the next products read, in both layouts; in NVFP4 16 bit, which are cast.
 //   source  NVIDIA/TransformerEngine @6ce52594 transformer_engine/pytorch/ops/fused/grouped_mlp.py: grouped_gemm_glu,
 //           grouped_gemm_dglu. Their times on a GB200 (marin-community/marin #7282; 64 experts of 4,096 rows, 2,560 and
-//           1,280 wide): all six products 7.35 ms, 7.4 by this list.
+//           1,280 wide): all six products 7.35 ms, 7.1 by this list.
 //   source  Megatron-LM @d98e8a64 core/transformer/moe/.
 //   throws  InternalError as expert_widths and routing do.
 #pragma once

@@ -236,11 +236,12 @@ void keep_routed_experts(SavedTensors& tensors, const TransformerSpec& model, co
   keep(tensors, "received tokens", expert_row(model, shard) * pairs);
   keep(tensors, "expert up output", sizes.element() * pairs * widths.up);
   if (shard.recomputes(RecomputeModule::kMoeActivation)) return;
-  if (clamps_apart(model, shard) && !shard.fuses_experts())
-    keep(tensors, "expert clamped gate", sizes.element() * pairs * widths.up);
   const std::int64_t activation = sizes.element() * pairs * widths.ffn;
-  if (sizes.eager_gate()) keep(tensors, gate_of(model).expert, activation);
-  if (sizes.eager_activation()) keep(tensors, "expert activation before its weight", activation);
+  if (!shard.fuses_experts()) {
+    if (clamps_apart(model, shard)) keep(tensors, "expert clamped gate", sizes.element() * pairs * widths.up);
+    if (sizes.eager_gate()) keep(tensors, gate_of(model).expert, activation);
+    if (sizes.eager_activation()) keep(tensors, "expert activation before its weight", activation);
+  }
   keep(tensors, "expert down input", sizes.input(activation));
 }
 

@@ -197,6 +197,9 @@ TEST(Experts, ClampWhatGoesIntoTheirGates) {
   shard.fp8_recipe = Fp8Recipe::kMxfp8;
   shard.fused_experts = true;
   EXPECT_EQ(kept(model), kept(zoo::mixtral_8x7b()));
+  const Bytes fused = kept(model);
+  shard.unfused = {LateFusion::kSwiglu};  // of other blocks
+  EXPECT_EQ(kept(model), fused);
 }
 
 std::int64_t exchanges(const Ops& ops) {
