@@ -99,7 +99,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Shipped{"llama3-8b-fsdp-64xH100", 64, 2}, Shipped{"mixtral-8x7b-64xH100", 64, 32},
                     Shipped{"deepseek-v3-2048xH100", 2048, 120},
                     Shipped{"deepseek-v3-2048xH200-dualpipe", 2048, 120},
-                    Shipped{"deepseek-v3-256xGB200", 256, 64},
+                    Shipped{"deepseek-v3-256xGB200", 256, 64}, Shipped{"deepseek-v3-256xGB300", 256, 32},
                     Shipped{"llama3-70b-128xH100-shared-links", 128, 32},
                     Shipped{"llama3-70b-three-jobs-320xH100", 128, 32},
                     Shipped{"llama3.1-405b-128k-16384xH100", 16384, 16}),
