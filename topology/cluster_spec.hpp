@@ -47,6 +47,11 @@ struct NodeSpec {
   std::string source{};
 
   [[nodiscard]] Bandwidth uplink() const { return pcie_uplink > Bandwidth(0) ? pcie_uplink : pcie; }
+  // What a GPU has over NVLink to the others of a group of so many GPUs: everything over an NVSwitch, in a mesh its
+  // links to them, as if they were spread evenly over all pairs. NCCL runs rings over all of these.
+  [[nodiscard]] Bandwidth nvlink_among(int ranks) const {
+    return nvlink_pairs.empty() ? nvlink : nvlink * (static_cast<double>(ranks - 1) / (gpus - 1));
+  }
   friend bool operator==(const NodeSpec&, const NodeSpec&) = default;
 };
 

@@ -35,7 +35,7 @@ Tier inside(const CollectiveRequest& request, const Curve& curve) {
                             ? static_cast<double>(group.ranks_per_node - 1) / group.ranks
                             : bus_factor(request.kind, group.ranks_per_node);
   const NodeSpec& node = request.cluster.node_spec_of(request.member);
-  const Bandwidth link = node.nvlink > Bandwidth(0) ? node.nvlink : node.pcie;
+  const Bandwidth link = node.nvlink > Bandwidth(0) ? node.nvlink_among(group.ranks_per_node) : node.pcie;
   const double sent = curve.algorithm == "nvls" ? 1 / factor : 1;  // S in place of f*S
   return {.time = time_of(curve, factor, request.size),
           .curve = curve,
@@ -115,7 +115,7 @@ CollectiveCost message_cost(const Cluster& cluster, DeviceId from, DeviceId to, 
   if (from == to || size == Bytes(0)) return {};
   if (cluster.node_of(from) == cluster.node_of(to)) {
     const NodeSpec& node = cluster.node_spec_of(from);
-    const Bandwidth link = node.nvlink > Bandwidth(0) ? node.nvlink : node.pcie;
+    const Bandwidth link = node.nvlink > Bandwidth(0) ? node.nvlink_among(2) : node.pcie;
     const Duration bytes = size / (kCopyShare * link);
     return {.time = 2 * node.nvlink_latency + bytes,
             .transfer = bytes,

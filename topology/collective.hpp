@@ -17,7 +17,7 @@
 //                prefers it (nccl_model.hpp) and below that the fastest; a fit of NVLS serves only the ranks
 //                between its rows and no other kind. A profile without any fit: 12 us + S*f/(0.78 NVLink) + 8
 //                ns * sqrt(S). Where the node's NVLink rate is not the one that the fits were made on, B
-//                scales.
+//                scales; in a mesh of NVLinks it is the rate of a GPU's links to the others of the group.
 //   over nodes   t = a + c*sqrt(S) of the r ranks in a node + network latency + bytes + filling + root,
 //                bytes = max(S*f(r)/B(r), network bytes),
 //                filling of the two trees = (steps - 1) * min(S, chunk) * g/(efficiency * W),
@@ -113,7 +113,7 @@ struct CollectiveCost {
 // ranks of a stage).
 //
 //   same node    two NVLink hops + S / (kCopyShare * NVLink), whoever else sends: the NVSwitch has room for
-//                all.
+//                all. In a mesh NVLink is a pair's.
 //   other node   point_to_point_latency + switch_latency per switch + S / (point_to_point_efficiency *
 //                share); the share is the node's network over `concurrent`, but at most the GPU's own NIC.
 //                The slower end decides, or `beyond_leaf`, where given: what the uplinks on the way leave to

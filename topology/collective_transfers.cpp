@@ -4,6 +4,7 @@
 #include <unordered_map>
 
 #include "base/check.hpp"
+#include "topology/mesh_rings.hpp"
 #include "topology/pairwise_transfers.hpp"
 #include "topology/ring_transfers.hpp"
 #include "topology/tree_transfers.hpp"
@@ -89,7 +90,11 @@ std::vector<Transfer> collective_transfers(const Cluster& cluster, std::span<con
   const auto found = std::ranges::find(kAlgorithms, algorithm, &CollectiveAlgorithm::name);
   SC_CHECK(found != std::end(kAlgorithms), "an algorithm is one of the table");
   SC_CHECK(found->serves(kind), "an algorithm serves the kind of its collective");
-  return found->transfers(by_node(cluster, members), kind, static_cast<double>(size.count()));
+  const MembersByNode nodes = by_node(cluster, members);
+  std::vector<Transfer> transfers = found->transfers(nodes, kind, static_cast<double>(size.count()));
+  if (reduces_or_gathers(kind))
+    for (const std::vector<DeviceId>& node : nodes) spread_over_mesh(cluster, node, transfers);
+  return transfers;
 }
 
 }  // namespace stagecraft

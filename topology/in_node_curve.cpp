@@ -102,7 +102,7 @@ Curve derived(Curve all_reduce, CollectiveKind kind) {
 Curve unmeasured(const NodeSpec& node, int ranks) {
   Curve curve{.latency = 12e-6, .sqrt_term = 8e-9, .provenance = Provenance::kAssumed};
   const double doublings = std::log2(static_cast<double>(ranks)) - 1;
-  curve.bus_rate = node.nvlink > Bandwidth(0) ? 0.78 * node.nvlink.count()
+  curve.bus_rate = node.nvlink > Bandwidth(0) ? 0.78 * node.nvlink_among(ranks).count()
                                               : std::max(0.42, 0.70 - 0.14 * doublings) * node.pcie.count();
   SC_CHECK(curve.bus_rate > 0, "GPUs of a node are joined by NVLink or PCIe");
   return curve;
@@ -113,10 +113,11 @@ bool on_other_links(const NodeSpec& node, const HardwareProfile& profile) {
   return profile.device.nvlink > Bandwidth(0) && node.nvlink == Bandwidth(0);
 }
 
-// Bytes of a curve at the ratio of the NVLinks of `node` and of the node that was measured.
-Curve on_links_of(const NodeSpec& node, const HardwareProfile& profile, Curve curve) {
+// Bytes of a curve at the ratio of the NVLinks of a group in `node` and of the node that was measured.
+Curve on_links_of(const NodeSpec& node, const HardwareProfile& profile, int ranks, Curve curve) {
   const Bandwidth measured_on = profile.device.nvlink;
-  if (measured_on > Bandwidth(0) && node.nvlink > Bandwidth(0)) curve.bus_rate *= node.nvlink / measured_on;
+  if (measured_on > Bandwidth(0) && node.nvlink > Bandwidth(0))
+    curve.bus_rate *= node.nvlink_among(ranks) / measured_on;
   return curve;
 }
 
@@ -147,7 +148,7 @@ std::optional<Curve> fastest(const NodeCollective& c, AtSize points,
 
 // `curve` of the profile on the links of the node; without one, an assumed curve.
 Curve or_unmeasured(const NodeCollective& c, const std::optional<Curve>& curve) {
-  return curve ? on_links_of(c.node, c.profile, *curve) : unmeasured(c.node, c.ranks);
+  return curve ? on_links_of(c.node, c.profile, c.ranks, *curve) : unmeasured(c.node, c.ranks);
 }
 
 }  // namespace
@@ -166,7 +167,7 @@ Curve nvls_curve(const HardwareProfile& profile, const NodeSpec& node, int ranks
   SC_CHECK(serves_nvls(profile, node, ranks), "NVLS has an NVSwitch that adds");
   if (auto curve = fitted(profile, CollectiveKind::kAllReduce, "nvls", ranks, std::nullopt)) {
     curve->sqrt_term = 0;
-    return on_links_of(node, profile, *curve);
+    return on_links_of(node, profile, ranks, *curve);
   }
   const NcclGeneration generation = *nccl_generation(profile, node.nvlink);
   const double faster = node.nvlink / nccl_usual_nvlink(generation);
@@ -183,8 +184,10 @@ Curve passing_curve(const NodeCollective& c) {
 
 Curve in_node_curve(const NodeCollective& c) {
   if (on_other_links(c.node, c.profile)) return unmeasured(c.node, c.ranks);
+  if (!c.node.nvlink_pairs.empty())
+    return or_unmeasured(c, fastest(c, c.size, {"any", "ring", "tree", "direct"}));
   const std::optional<Curve> nvls = fitted(c.profile, c.kind, "nvls", c.ranks, c.size);
-  if (nvls && nccl_runs_nvls(c)) return on_links_of(c.node, c.profile, *nvls);
+  if (nvls && nccl_runs_nvls(c)) return on_links_of(c.node, c.profile, c.ranks, *nvls);
   return or_unmeasured(c, fastest(c, c.size, {"any", "ring", "tree", "nvls", "direct"}));
 }
 

@@ -50,6 +50,18 @@ ByteShare stepped_weight_bytes(const ParameterShare& share, const ParameterShare
   return weight_bytes(share, products, shard);
 }
 
+// Fraction of NCCL's channels that a group has on the links of a node, or on the NICs next to its ranks there.
+double share_of_channels(const Cluster& cluster, const PlacedGroup& group) {
+  const GroupPlacement& placement = group.placement;
+  const NodeSpec& node = cluster.node_spec_of(device_of(group.member));
+  if (placement.nodes == 1)
+    return node.nvlink > Bandwidth(0) ? node.nvlink_among(placement.ranks) / node.nvlink : 1;
+  const FabricSpec& fabric = cluster.spec().fabric;
+  const int nics = std::max(1, fabric.nics_of(node) * placement.ranks_per_node / node.gpus);
+  const int channels = nccl_network_channels(nics, fabric.nic_rate_of(node));
+  return static_cast<double>(channels) / kNcclNetworkChannels;
+}
+
 }  // namespace
 
 // Megatron-LM fills buckets of max(40 M, 1 M * d) parameters; d counts the context ranks as well
@@ -102,13 +114,8 @@ PassPrice GradientPricing::replicate(int rank, const Sharing& sharing, Bytes gra
 
 double GradientPricing::channel_share() const {
   double most = 0;
-  for (const PlacedGroup& group : groups_of(network_, 0, dense_.shards)) {
-    if (group.placement.nodes == 1) return 1;
-    const FabricSpec& fabric = network_.cluster.spec().fabric;
-    const NodeSpec& node = network_.cluster.node_spec_of(device_of(group.member));
-    const int channels = nccl_network_channels(fabric.nics_of(node), fabric.nic_rate_of(node));
-    most = std::max(most, static_cast<double>(channels) / kNcclNetworkChannels);
-  }
+  for (const PlacedGroup& group : groups_of(network_, 0, dense_.shards))
+    most = std::max(most, share_of_channels(network_.cluster, group));
   return most;
 }
 

@@ -104,7 +104,6 @@ void listen_to_fabric(Listener& listener, const Scenario& scenario) {
       "cluster.fabric.",
       {"nodes_per_pod", "core_oversubscription", "cores", "spines", "planes", "routing", "routing_seed"},
       !one_node, rates);
-  listener.say("cluster.node.nvlink_pairs", true, "closed-form prices take `nvlink` for every pair of GPUs");
   const char* own = "closed-form prices give every GPU its own PCIe";
   listener.say("cluster.node.", {"sockets", "socket_link"}, true, own);
   const bool copies =

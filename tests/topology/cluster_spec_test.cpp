@@ -22,7 +22,8 @@ constexpr std::array kNodes = {"dgx-a100-40gb", "dgx-a100-80gb", "dgx-h100", "dg
 constexpr std::array kFabrics = {
     "hdr-fat-tree",  "hdr-rail-optimized", "ndr-fat-tree",     "ndr-rail-optimized",
     "single-switch", "vtrain-hdr",         "zero-bubble-roce", "jean-zay-omni-path",
-    "llama3-roce",   "quad-nic-fat-tree",  "efa-p4d",          "efa-p5"};
+    "llama3-roce",   "quad-nic-fat-tree",  "efa-p4d",          "efa-p5",
+    "kempner-ndr"};
 
 template <class Spec>
 Spec preset(const std::string& folder, const std::string& name, Spec (*load)(YamlMap&)) {
@@ -337,6 +338,19 @@ TEST(NodePresets, OfDgx1HaveSixNvlinksEach) {
       EXPECT_LE(route.size(), 2u);
       for (const EdgeId link : route) EXPECT_GE(cluster.link(link).capacity, 25_GBps);
     }
+}
+
+// All NVLinks of a GPU, as many to each of the others.
+TEST(NodePresets, OfFourGpusAreFullMeshes) {
+  for (const char* name : {"hgx-a100-4gpu", "hgx-h100-4gpu", "hgx-h200-4gpu"}) {
+    SCOPED_TRACE(name);
+    const NodeSpec node = node_preset(name);
+    const int links = static_cast<int>(node.nvlink / 25_GBps);
+    EXPECT_EQ(node.gpus, 4);
+    EXPECT_EQ(node.nvlink_pairs.size(), 6U);
+    for (const NvlinkPair& pair : node.nvlink_pairs) EXPECT_EQ(3 * pair.links, links);
+    EXPECT_FALSE(fabric_preset(node.default_fabric).source.empty());
+  }
 }
 
 // 3,072 GPUs of 50 GB/s to a pod, of which one in seven gets out at full rate; inside all do.

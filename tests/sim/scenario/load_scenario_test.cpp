@@ -208,7 +208,7 @@ TEST(Scenario, NamesTheNodeLikeThatOfAnother) {
   };
   EXPECT_THAT(said("dgx-h800"), HasSubstr("hint: did you mean 'hgx-h800'?"));
   EXPECT_THAT(said("dgx-a100-80g"), HasSubstr("hint: did you mean 'dgx-a100-80gb'?"));
-  EXPECT_THAT(said("ND_H100_v5"), HasSubstr("hint: did you mean 'dgx-h100' or 'h100-96gb-500w'?"));
+  EXPECT_THAT(said("ND_H100_v5"), HasSubstr("hint: did you mean 'dgx-h100' or 'h100-96gb-500w' or 'hgx-h100-4gpu'?"));
   EXPECT_THAT(said("p4d.24xlarge"), HasSubstr("hint: 'p4d' is like it\n"));
   EXPECT_THAT(said("p5.48xlarge"), HasSubstr("hint: 'p5' is like it\n"));
   EXPECT_THAT(said("p5e"), HasSubstr("hint: 'dgx-h200' is like it\n"));

@@ -231,7 +231,7 @@ TEST(RowsWithATime, AreNotSaidToRunOutOfMemory) {
                                    std::pair("hy3_gb300", 13u),
                                    std::pair("megatron_bridge_2604_b200", 3u),
                                    std::pair("skywork_a800", 12u),
-                                   std::pair("kempner_h200", 25u),
+                                   std::pair("kempner_71b_h200", 6u), std::pair("kempner_h200", 22u),
                                    std::pair("mlperf_v50_llama31_405b_h100", 5u),
                                    std::pair("mlperf_v40_gpt3_h100", 3u),
                                    std::pair("mlperf_v41_gpt3_h100", 2u),
