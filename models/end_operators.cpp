@@ -25,7 +25,7 @@ const Elementwise& loss_traffic(const Shard& shard) {
 Op loss(std::string_view name, MemoryPass pass, const TransformerSpec& model, const Shard& shard,
         std::int64_t tokens) {
   const std::int64_t per_logit = pass.bytes - (shard.precision == Precision::kFp32 ? 6 : 0);
-  const std::int64_t logits = tokens * vocabulary_share(model, shard.tensor);
+  const std::int64_t logits = tokens * vocabulary_share(model, shard.loss_ranks());
   return {.kind = shard.fuses_loss() ? OpKind::kLoss : OpKind::kMemory,
           .name = name,
           .bytes = Bytes(per_logit * logits),
@@ -37,7 +37,7 @@ Op loss(std::string_view name, MemoryPass pass, const TransformerSpec& model, co
 // together.
 //   source  Megatron-LM core/tensor_parallel/cross_entropy.py; core/fusions/fused_cross_entropy.py
 void add_loss_reductions(Ops& ops, const Shard& shard, std::int64_t tokens) {
-  if (shard.tensor == 1) return;
+  if (shard.loss_ranks() == 1) return;
   const auto add = [&](std::string_view name, std::int64_t numbers) {
     ops.push_back(
         collective_op(name, CollectiveKind::kAllReduce, Bytes(4 * numbers * tokens), Beside::kNothing));
@@ -46,6 +46,15 @@ void add_loss_reductions(Ops& ops, const Shard& shard, std::int64_t tokens) {
   if (shard.loss() == LossKind::kFused) return add("loss target and sum", 2);
   add("loss target", 1);
   add("loss sum", 1);
+}
+
+// All ranks' logits of each token, which arrive rank by rank and are put side by side.
+void add_logits_gather(Ops& ops, const TransformerSpec& model, const Shard& shard, std::int64_t tokens) {
+  if (!shard.gathers_logits()) return;
+  const std::int64_t logits = tokens * model.vocab;
+  const Bytes bytes(element_bytes(shard.precision) * logits);
+  ops.push_back(collective_op("logits gather", CollectiveKind::kAllGather, bytes, Beside::kNothing));
+  add_memory(ops, "logits side by side", logits, kLookupTraffic, shard);
 }
 
 Ops embedding_weight_gradient(const TransformerSpec& model, const Shard& shard) {
@@ -69,7 +78,8 @@ LayerOps embedding_operators(const TransformerSpec& model, const Shard& shard) {
   const std::int64_t local = shard.local_tokens() * model.hidden;
   LayerOps ends;
   add_memory(ends.forward, "embedding", elements, kLookupTraffic, shard);
-  add_reduce(ends.forward, "embedding reduce", model.hidden, shard, Beside::kNothing);
+  if (shard.embedding_ranks() > 1)
+    add_reduce(ends.forward, "embedding reduce", model.hidden, shard, Beside::kNothing);
   if (model.position == Position::kLearned) {
     add_memory(ends.forward, "positions", elements, kPositionTraffic, shard);
   }
@@ -94,6 +104,7 @@ LayerOps head_operators(const TransformerSpec& model, const Shard& shard) {
   const std::vector<std::int64_t> chunks = loss_chunks(shard);
   for (const std::int64_t tokens : chunks) {
     add_forward(ends.forward, head(model, shard, tokens), shard);
+    add_logits_gather(ends.forward, model, shard, tokens);
     ends.forward.push_back(loss("loss", loss_traffic(shard).forward, model, shard, tokens));
     add_loss_reductions(ends.forward, shard, tokens);
   }

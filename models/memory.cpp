@@ -267,8 +267,9 @@ void keep_experts(SavedTensors& tensors, const TransformerSpec& model, const Sha
   keep(tensors, "feed-forward dropout mask", sizes.mask());
 }
 
-std::int64_t logits(const TransformerSpec& model, const Shard& shard) {
-  return shard.tokens() * vocabulary_share(model, shard.tensor);
+// Logits of `tokens` tokens that the head makes on a rank.
+std::int64_t made_logits(const TransformerSpec& model, const Shard& shard, std::int64_t tokens) {
+  return tokens * vocabulary_share(model, shard.tensor);
 }
 
 // Matrices of `logits` elements that a loss keeps, and has besides in either pass, in bytes.
@@ -276,7 +277,7 @@ struct LossMatrices {
   std::string_view name;  // of the kept one
   std::int64_t kept = 0, forward = 0, backward = 0;
 };
-LossMatrices loss_matrices(const Shard& shard, std::int64_t logits) {
+LossMatrices matrices_of(const Shard& shard, std::int64_t logits) {
   const std::int64_t sixteen = element_bytes(shard.precision) * logits, fp32 = kFp32 * logits;
   switch (shard.loss()) {
     case LossKind::kFused:
@@ -293,6 +294,17 @@ LossMatrices loss_matrices(const Shard& shard, std::int64_t logits) {
       return {.name = "softmax of the logits", .kept = fp32, .forward = fp32, .backward = 3 * fp32};
   }
   return {};
+}
+
+// Of the logits of `tokens` tokens that a rank reads. Gathered ones lie beside those that it has made, and their
+// gradient beside its own part of it.
+LossMatrices loss_matrices(const TransformerSpec& model, const Shard& shard, std::int64_t tokens) {
+  LossMatrices matrices = matrices_of(shard, tokens * vocabulary_share(model, shard.loss_ranks()));
+  if (!shard.gathers_logits()) return matrices;
+  const std::int64_t own = element_bytes(shard.precision) * made_logits(model, shard, tokens);
+  matrices.forward += own;
+  matrices.backward += own;
+  return matrices;
 }
 
 // Key and value blocks of a context ring in transit: two at a time (Liu et al., arXiv 2310.01889). In the
@@ -412,7 +424,7 @@ SavedTensors head_tensors(const TransformerSpec& model, const Shard& shard) {
     return tensors;
   }
   keep(tensors, "head input", sizes.column_input());
-  const LossMatrices matrices = loss_matrices(shard, logits(model, shard));
+  const LossMatrices matrices = loss_matrices(model, shard, shard.tokens());
   keep(tensors, matrices.name, matrices.kept);
   return tensors;
 }
@@ -438,7 +450,7 @@ Bytes head_activation(const TransformerSpec& model, const Shard& shard) {
 
 Bytes head_logits(const TransformerSpec& model, const Shard& shard) {
   if (shard.chunks_loss()) return {};
-  return Bytes(element_bytes(shard.precision) * logits(model, shard));
+  return Bytes(element_bytes(shard.precision) * made_logits(model, shard, shard.tokens()));
 }
 
 Bytes held_by_head(const TransformerSpec& model, const Shard& shard) {
@@ -448,11 +460,10 @@ Bytes held_by_head(const TransformerSpec& model, const Shard& shard) {
 
 HeadTransient head_transient(const TransformerSpec& model, const Shard& shard) {
   if (!shard.chunks_loss()) {
-    const LossMatrices all = loss_matrices(shard, logits(model, shard));
+    const LossMatrices all = loss_matrices(model, shard, shard.tokens());
     return {.forward = Bytes(all.forward), .backward = Bytes(all.backward)};
   }
-  const LossMatrices chunk =
-      loss_matrices(shard, loss_chunks(shard).front() * vocabulary_share(model, shard.tensor));
+  const LossMatrices chunk = loss_matrices(model, shard, loss_chunks(shard).front());
   const Shard of_head = shard_of_head(shard);
   const LayerSizes sizes(model, of_head);
   return {.forward = Bytes(sizes.column_input() + chunk.kept + std::max(chunk.forward, chunk.backward)),

@@ -67,6 +67,9 @@ struct SoftwareMemory {
   // logits of one part only, and the gradient of the head's input is kept in place of the input.
   //   source  pytorch/torchtitan #2937 (ChunkedCELoss); Liger's fused linear cross entropy (arXiv 2410.10989)
   std::int64_t loss_chunks = 1;
+  // Each tensor rank gathers all logits for the loss (PyTorch's plans with `output_layouts=Replicate()`, Transformers'
+  // `colwise_gather_output`), which then needs nothing of the others.
+  bool gathered_logits = false;
   // A stage keeps what it sent: until the backward of that micro-batch (DeepSpeed's pipeline), under
   // step_messages until the step ends, when the last stage joins what it kept (PyTorch's until mid 2025).
   bool keep_outputs = false;
@@ -149,8 +152,10 @@ enum class LossKind : std::uint8_t {
 [[nodiscard]] constexpr LossKind loss_kind(const SoftwareMemory& software, const MemoryRules& rules,
                                            std::int64_t tensor) {
   if (software.fused_loss) return LossKind::kFused;
-  if (software.fp32_logits)
-    return rules.loss_parallel && tensor > 1 ? LossKind::kShardedFp32Logits : LossKind::kFp32Logits;
+  if (software.fp32_logits) {
+    const bool sharded = rules.loss_parallel && tensor > 1 && !software.gathered_logits;
+    return sharded ? LossKind::kShardedFp32Logits : LossKind::kFp32Logits;
+  }
   if (rules.loss_in_16_bit) return LossKind::k16Bit;
   return software.compiled_loss ? LossKind::kCompiled : LossKind::kSoftmax;
 }
@@ -193,6 +198,7 @@ struct Shard {
   std::int64_t expert = 1;   // e, ranks that share the routed experts
   std::int64_t expert_tensor = 1;  // et, ways that each expert is split
   bool sequence_parallel = false;
+  bool replicated_embedding = false;  // each tensor rank holds the whole word embedding
   Precision precision = Precision::kBf16;
   Precision gradient = Precision::kFp32;  // dtype in which gradients are accumulated and reduced
   Precision moment = Precision::kFp32;    // precision of both Adam moments
@@ -237,6 +243,10 @@ struct Shard {
   [[nodiscard]] std::int64_t local_tokens() const {
     return sequence_parallel ? tokens() / tensor : tokens();
   }  // T'
+  // Ranks that share the word embedding, and that share the logits of the loss.
+  [[nodiscard]] std::int64_t embedding_ranks() const { return replicated_embedding ? 1 : tensor; }
+  [[nodiscard]] std::int64_t loss_ranks() const { return software.gathered_logits ? 1 : tensor; }
+  [[nodiscard]] bool gathers_logits() const { return loss_ranks() < tensor; }
   // Products keep their inputs in fp8, and weights have copies in it (Transformer Engine); torchao keeps
   // inputs as they came and casts them again.
   [[nodiscard]] bool keeps_fp8() const {

@@ -26,7 +26,7 @@ UnitMemory of_backward(const TransformerSpec& model, const Shard& shard, const S
                        double on_gpu) {
   if (unit.kind == UnitKind::kHead)
     return {.kept = head_activation(model, shard), .working = head_transient(model, shard).backward};
-  if (!is_layer(unit)) return {.kept = {}, .working = word_gradient(model, shard)};
+  if (!is_layer(unit)) return {.kept = {}, .working = embedding_gradient(model, shard)};
   const Shard plain = shard.of_layers(false);
   const LayerTransient layer = layer_transient(model, plain, kind_of(model, unit));
   const Bytes whole = total(layer_tensors(model, plain, kind_of(model, unit)));
@@ -37,7 +37,7 @@ UnitMemory of_backward(const TransformerSpec& model, const Shard& shard, const S
 UnitMemory of_weight_gradient(const TransformerSpec& model, const Shard& shard, const StageUnit& unit) {
   const Bytes row = boundary_activation(model, shard);
   if (unit.kind == UnitKind::kHead) return {.kept = held_by_head(model, shard), .working = {}};
-  if (!is_layer(unit)) return {.kept = row, .working = word_gradient(model, shard)};
+  if (!is_layer(unit)) return {.kept = row, .working = embedding_gradient(model, shard)};
   return {.kept = held_for_weight_gradients(model, shard.of_layers(false), kind_of(model, unit)),
           .working = {}};
 }

@@ -7,6 +7,7 @@
 #include "base/ceil_div.hpp"
 #include "models/op_builder.hpp"
 #include "models/operators.hpp"
+#include "sim/lower/stage_parameters.hpp"
 
 namespace stagecraft {
 namespace {
@@ -304,7 +305,22 @@ class StageSum {
   // The embedding gradient is a full 16-bit matrix. It is allocated when `kept` is freed: on the first stage,
   // all tensors of the micro-batch.
   SavedTensors embedding_backward(Bytes kept) const {
-    return nonzero({{"word gradient", std::max(word_gradient(model_, shard_) - kept, Bytes(0))}});
+    if (reduces_root_last(shard_))
+      return nonzero({{"gradients of the root", std::max(root_gradients() - kept, Bytes(0))}});
+    return nonzero({{"word gradient", std::max(embedding_gradient(model_, shard_) - kept, Bytes(0))}});
+  }
+
+  // Unsharded gradients of what lies outside the layers, and their copy for the reduction, beyond a gathered layer and
+  // its gradients, which the ledger counts all the time.
+  Bytes root_gradients() const {
+    const std::int64_t ranks = shard_.embedding_ranks();
+    std::int64_t root = embedding_parameters(model_, ranks);
+    if (content_.head && !model_.tied_embeddings) root += head_parameters(model_, shard_.tensor);
+    std::int64_t layer = 0;
+    for (const LayerCount& count : counts_)
+      layer = std::max(layer, layer_parameters(model_, count.kind, shard_.weight_split()).all());
+    const StateBytes bytes = state_bytes(shard_);
+    return std::max(Bytes((root - layer) * (bytes.weight + bytes.gradient)), Bytes(0));
   }
 
   // Memory freed when the backward of multi-token prediction ends: its own tensors and those of all heads.
@@ -375,6 +391,10 @@ Bytes offloadable(const TransformerSpec& model, const Shard& shard, const StageC
 
 Bytes word_gradient(const TransformerSpec& model, const Shard& shard) {
   return Bytes(state_bytes(shard).weight * word_parameters(model, shard.tensor));
+}
+
+Bytes embedding_gradient(const TransformerSpec& model, const Shard& shard) {
+  return Bytes(state_bytes(shard).weight * word_parameters(model, shard.embedding_ranks()));
 }
 
 PassMemory pass_memory(const TransformerSpec& model, const Shard& shard, const StageContent& content,

@@ -69,6 +69,8 @@ struct StageTensors {
 
 // The gradient of the matrix of words, the embedding's or the head's, in the precision of the weights.
 [[nodiscard]] Bytes word_gradient(const TransformerSpec& model, const Shard& shard);
+// The same of the word embedding, which tensor ranks may hold whole.
+[[nodiscard]] Bytes embedding_gradient(const TransformerSpec& model, const Shard& shard);
 
 // The totals of these tensors.
 [[nodiscard]] PassMemory pass_memory(const StageTensors& stage);

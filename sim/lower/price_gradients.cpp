@@ -156,7 +156,7 @@ PassPrice GradientPricing::over_shards(int rank, const Sharing& sharing, Collect
 //           overlap_grad_reduce
 std::vector<PassPrice> GradientPricing::price_buckets(int rank, int stage, bool gathers) const {
   const bool in_buckets = request_.overlap.gradients || (gathers && request_.overlap.parameters);
-  const std::int64_t words = stage == 0 ? embedding_parameters(model_, shard_.tensor) : 0;
+  const std::int64_t words = stage == 0 ? embedding_parameters(model_, shard_.embedding_ranks()) : 0;
   const auto of_kind = [&](const Sharing& sharing, std::int64_t parameters, Bytes weights) {
     std::vector<PassPrice> buckets;
     if (sharing.ranks == 1) return buckets;
@@ -228,7 +228,7 @@ PassPrice GradientPricing::price_tied_embedding() const {
   const ParallelPlan& plan = network_.plan;
   const std::optional<int> second = second_embedding(model_, plan);
   if (!second) return {};
-  const std::int64_t words = word_parameters(model_, shard_.tensor);
+  const std::int64_t words = word_parameters(model_, shard_.embedding_ranks());
   const std::int64_t shards = request_.zero_stage() >= 2 ? plan.shard_group : 1;
   const Bytes size(ceil_div(words * state_bytes(shard_).gradient, shards));
   return pair_price(network_, 0, plan.places().rank_of(*second), size);

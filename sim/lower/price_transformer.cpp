@@ -98,6 +98,7 @@ Shard shard_of(const PricingRequest& request, double fp8_layouts, bool pairs) {
           .expert = request.plan.expert,
           .expert_tensor = request.plan.expert_tensor,
           .sequence_parallel = request.parallelism.sequence_parallel,
+          .replicated_embedding = request.parallelism.replicated_embedding,
           .precision = request.training.precision,
           .gradient = request.training.gradient,
           .moment = request.training.moment,

@@ -109,7 +109,8 @@ Bytes RankStates::largest_unit(Bytes each) const {
   if (request_.job.options.rules.gathers_matrices) {
     for (const std::int64_t size : matrices()) most = std::max(most, size);
   } else {
-    for (const StageUnit& unit : units_) most = std::max(most, unit.gathered.all());
+    for (const StageUnit& unit : units_)
+      if (!reduces_root_last(shard_) || !is_root(unit)) most = std::max(most, unit.gathered.all());
   }
   return most * each;
 }

@@ -45,7 +45,7 @@ std::int64_t lookup_parameters(const TransformerSpec& model, const ParallelPlan&
                                const StageContent& content) {
   if (content.mtp_layers == 0 || !second_embedding(model, plan)) return 0;
   const std::int64_t words = model.tied_embeddings ? word_parameters(model, plan.tensor) : 0;
-  return embedding_parameters(model, plan.tensor) - words;
+  return embedding_parameters(model, plan.embedding_ranks()) - words;
 }
 
 using OfLayer = ParameterShare (*)(const TransformerSpec&, LayerKind, const WeightSplit&);
@@ -81,7 +81,7 @@ ParameterShare stage_share(const TransformerSpec& model, const ParallelPlan& pla
   const StageContent& content = plan.stages[static_cast<std::size_t>(stage)];
   ParameterShare share = share_of_layers(model, plan, stage, layer_parameters, mtp_parameters);
   if (content.mtp_layers > 0) share.dense += lookup_parameters(model, plan, content);
-  if (content.embedding) share.dense += embedding_parameters(model, plan.tensor);
+  if (content.embedding) share.dense += embedding_parameters(model, plan.embedding_ranks());
   if (content.head) share.dense += head_parameters(model, plan.tensor) - tied_parameters(model, plan);
   return share;
 }
@@ -111,6 +111,10 @@ bool root_stays_gathered(const Shard& shard) {
   return shard.rules.wraps_modules();
 }
 
+bool reduces_root_last(const Shard& shard) {
+  return shard.gathered_weights && root_stays_gathered(shard) && !shard.rules.is_megatron_fsdp();
+}
+
 const ParameterShare& gathered_of(const StageUnit& unit, const Shard& shard) {
   return root_stays_gathered(shard) ? unit.reduced : unit.gathered;
 }
@@ -129,7 +133,7 @@ std::vector<StageUnit> stage_units(const TransformerSpec& model, const ParallelP
     units.push_back(unit);
   };
   if (content.embedding)
-    add_unit({.kind = UnitKind::kEmbedding}, {.dense = embedding_parameters(model, plan.tensor)});
+    add_unit({.kind = UnitKind::kEmbedding}, {.dense = embedding_parameters(model, plan.embedding_ranks())});
   const std::int64_t layers = content.layers.all(), recomputed = content.recomputed.all();
   for (std::int64_t layer = 0; layer < layers; ++layer) {
     const LayerKind kind = model.kind_of(first + layer);

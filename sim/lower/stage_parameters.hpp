@@ -54,6 +54,9 @@ struct StageUnit {
 //   source  torch/distributed/fsdp/_runtime_utils.py, _post_forward_reshard; torch/distributed/fsdp/_fully_shard,
 //           _lazy_init (post_forward_mesh_info of the root); megatron_fsdp.py, _root_pre_backward.
 [[nodiscard]] bool root_stays_gathered(const Shard& shard);
+// Are its gradients unsharded when the backward of the embedding ends, and only then, under ZeRO 3?
+//   source  torch/distributed/fsdp/_fully_shard/_fsdp_param_group.py, post_backward; _fsdp_collectives.py, foreach_reduce
+[[nodiscard]] bool reduces_root_last(const Shard& shard);
 // What its all-gather brings: a tied word table is there already where the root stays gathered.
 [[nodiscard]] const ParameterShare& gathered_of(const StageUnit& unit, const Shard& shard);
 

@@ -162,6 +162,15 @@ void check_tensor(const TransformerSpec& model, const ParallelSpec& spec, std::i
                "use " + any_of(on_gpus.empty() ? legal : on_gpus) + (alone ? "; or change the cluster" : ""));
 }
 
+// The head's product is split over the tensor ranks, and its matrix with it.
+void check_embedding(const TransformerSpec& model, const ParallelSpec& spec, const Reporter& report) {
+  if (!spec.replicated_embedding || spec.tensor == 1 || !model.tied_embeddings) return;
+  if (!report.knows({"parallelism.replicated_embedding", "parallelism.tensor"})) return;
+  report.error("parallelism.replicated_embedding", "contradiction",
+               "the head shares its matrix (model.tied_embeddings), and tensor ranks split the head",
+               "leave it out, or use model.tied_embeddings: false");
+}
+
 // Products of the numbers stay inside 64 bits below these sizes, also where a rank holds all its micro-batches at
 // once, as under GPipe. In doubles, which do not overflow; 16 bytes an element are more than any tensor has.
 void check_activations(const TransformerSpec& model, const TrainingSpec& training,

@@ -50,6 +50,7 @@ template <class Degrees>
 struct ParallelPlan {
   int tensor = 1, pipeline = 1, data = 1, virtual_stages = 1;
   int context = 1, expert = 1, expert_tensor = 1;
+  bool replicated_embedding = false;  // each tensor rank holds the whole word embedding
   // Data x context ranks that share one copy of what ZeRO shards; all of them unless limited.
   int shard_group = 1;
   int micro_batches = 1;
@@ -61,6 +62,8 @@ struct ParallelPlan {
   RankMesh expert_mesh;
 
   [[nodiscard]] int gpus() const { return tensor * context * pipeline * data; }
+  // Ranks that share the word embedding.
+  [[nodiscard]] int embedding_ranks() const { return replicated_embedding ? 1 : tensor; }
   // Ranks over which gradients are reduced: of dense weights, and of routed experts.
   [[nodiscard]] int replicas() const { return data * context; }
   [[nodiscard]] int expert_data() const { return tensor * context * data / (expert * expert_tensor); }

@@ -46,6 +46,8 @@ class Reporter {
 // `gpus`: of the cluster, for hints; 0: unknown.
 void check_tensor(const TransformerSpec& model, const ParallelSpec& spec, std::int64_t gpus,
                   const Reporter& report);
+// Refuses a replicated embedding whose matrix is the head's.
+void check_embedding(const TransformerSpec& model, const ParallelSpec& spec, const Reporter& report);
 // Would heads and widths divide over so many tensor ranks?
 [[nodiscard]] bool tensor_divides(const TransformerSpec& model, std::int64_t tensor);
 void check_context(const TransformerSpec& model, const PlanRequest& request, const Reporter& report);

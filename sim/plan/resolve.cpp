@@ -326,6 +326,7 @@ ParallelPlan Resolver::plan(int data) const {
       .context = spec_.context,
       .expert = spec_.expert,
       .expert_tensor = spec_.expert_tensor,
+      .replicated_embedding = spec_.replicated_embedding,
       .shard_group = spec_.zero_group.value_or(data * spec_.context),
       .micro_batches = static_cast<int>(request_.training.global_batch_size / step),
       .placement = request_.placement,
@@ -341,6 +342,7 @@ void Resolver::check_model(const TransformerSpec& model) {
   const bool gpus_matter = request_.cluster != nullptr && degrees_known();
   const std::int64_t gpus = gpus_matter ? request_.cluster->gpu_count() : 0;
   check_tensor(model, spec_, gpus, report_);
+  check_embedding(model, spec_, report_);
   check_context(model, request_, report_);
   check_recompute(model, request_.training, report_);
   if (!report_.knows({"parallelism.pipeline", "parallelism.stage_layers", "parallelism.embedding_as_layer",

@@ -29,6 +29,7 @@ struct ParallelSpec {
   bool embedding_as_layer = false;  // the even split counts the embedding (the loss) as one more layer
   bool loss_as_layer = false;
   bool sequence_parallel = false;
+  bool replicated_embedding = false;  // each tensor rank holds the whole word embedding
   ContextExchange context_exchange = ContextExchange::kRing;
   int zero_stage = 0;  // 0 | 1 | 2 | 3
   // Data x context ranks that share one sharded copy; absent: all of them.

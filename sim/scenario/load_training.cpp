@@ -172,6 +172,7 @@ SoftwareMemory load_software_memory(YamlMap& options) {
   spec.compiled_loss = map.boolean("compiled_loss", false);
   spec.fp32_logits = map.boolean("fp32_logits", false);
   spec.loss_chunks = map.integer("loss_chunks", {.min = 1, .max = kMostLossChunks, .fallback = 1});
+  spec.gathered_logits = map.boolean("gathered_logits", false);
   spec.keep_outputs = map.boolean("keep_outputs", false);
   spec.gradient_placeholders = map.boolean("gradient_placeholders", false);
   spec.whole_gradients = given_boolean(map, "whole_gradients");
@@ -243,6 +244,7 @@ ParallelSpec load_parallelism(YamlMap& root) {
   spec.embedding_as_layer = map.boolean("embedding_as_layer", false);
   spec.loss_as_layer = map.boolean("loss_as_layer", false);
   spec.sequence_parallel = map.boolean("sequence_parallel", false);
+  spec.replicated_embedding = map.boolean("replicated_embedding", false);
   spec.zero_stage = static_cast<int>(map.integer("zero_stage", {.min = 0, .max = 3, .fallback = 0}));
   if (map.has("zero_group")) spec.zero_group = degree(map, "zero_group");
   load_order(map, spec);

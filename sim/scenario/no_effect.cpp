@@ -17,7 +17,7 @@ namespace stagecraft {
 
 namespace {
 
-constexpr std::array<std::string_view, 38> kIdleOfStages = {"training.precision",
+constexpr std::array<std::string_view, 39> kIdleOfStages = {"training.precision",
                                                             "training.sixteen_bit_layers",
                                                             "training.recompute",
                                                             "training.attention",
@@ -29,6 +29,7 @@ constexpr std::array<std::string_view, 38> kIdleOfStages = {"training.precision"
                                                             "parallelism.embedding_as_layer",
                                                             "parallelism.loss_as_layer",
                                                             "parallelism.sequence_parallel",
+                                                            "parallelism.replicated_embedding",
                                                             "parallelism.zero_stage",
                                                             "parallelism.zero_group",
                                                             "overlap.parameters",
@@ -225,6 +226,10 @@ void listen_to_degrees(Listener& listener, const Scenario& scenario) {
   listener.say("parallelism.loss_as_layer", one_stage, "there is one stage, and nothing to split");
   listener.say("parallelism.sequence_parallel", parallel.sequence_parallel && parallel.tensor == 1,
                "parallelism.tensor is 1");
+  listener.say("parallelism.replicated_embedding", parallel.replicated_embedding && parallel.tensor == 1,
+               "parallelism.tensor is 1");
+  listener.say("options.memory.gathered_logits",
+               scenario.options.memory.gathered_logits && parallel.tensor == 1, "parallelism.tensor is 1");
   listener.say("cluster.fabric.", {"tensor_collective_factor", "tensor_collective_overhead"},
                parallel.tensor == 1, "parallelism.tensor is 1");
   const int zero = zero_stage_in_effect(scenario);

@@ -256,6 +256,7 @@ void print(Emitter& out, const ParallelSpec& spec) {
   out.flag("embedding_as_layer", spec.embedding_as_layer);
   out.flag("loss_as_layer", spec.loss_as_layer);
   out.flag("sequence_parallel", spec.sequence_parallel);
+  if (spec.replicated_embedding) out.flag("replicated_embedding", true);
   out.number("zero_stage", spec.zero_stage);
   if (spec.zero_group) out.number("zero_group", *spec.zero_group);
   out.field("order", list_of(spec.order, [](Axis axis) { return std::string(word(axis, kAxisNames)); }));
@@ -354,6 +355,7 @@ void print_options(Emitter& out, const Scenario& scenario) {
   out.flag("compiled_loss", spec.memory.compiled_loss);
   out.flag("fp32_logits", spec.memory.fp32_logits);
   if (spec.memory.loss_chunks > 1) out.number("loss_chunks", spec.memory.loss_chunks);
+  if (spec.memory.gathered_logits) out.flag("gathered_logits", true);
   out.flag("keep_outputs", spec.memory.keep_outputs);
   out.flag("gradient_placeholders", spec.memory.gradient_placeholders);
   out.flag("whole_gradients", spec.memory.whole_gradients.value());

@@ -43,6 +43,18 @@ TEST(EmbeddingOperators, ScatterUnderSequenceParallelismAndGatherOnTheWayBack) {
   EXPECT_EQ(find(ends.input_gradient, "embedding gradient gather").bytes, Bytes(2 * 2048 * 12288));
 }
 
+// Where each rank has all rows there is nothing to sum; the gradients of a sequence's parts meet all the same.
+TEST(EmbeddingOperators, OfAReplicatedTableReduceNothing) {
+  for (Shard shard : {kEight, kEightWithSp}) {
+    const LayerOps split = embedding_operators(zoo::gpt3_175b(), shard);
+    shard.replicated_embedding = true;
+    const LayerOps whole = embedding_operators(zoo::gpt3_175b(), shard);
+    EXPECT_EQ(names(whole.forward), (Names{"embedding", "positions", "embedding dropout"}));
+    EXPECT_EQ(names(whole.input_gradient), names(split.input_gradient));
+    EXPECT_EQ(names(whole.weight_gradient), names(split.weight_gradient));
+  }
+}
+
 // A context rank looks up the s/c tokens that it holds, and their positions.
 TEST(EmbeddingOperators, OfAContextRankSeeItsTokens) {
   const Shard shard{.sequence = 2048, .micro_batch = 2, .context = 4};
@@ -71,6 +83,26 @@ TEST(HeadOperators, MultiplyByTheRanksShareOfTheVocabulary) {
   EXPECT_EQ(total_flops(ends.forward), Flops(322'122'547'200));
   EXPECT_EQ(total_flops(head_operators(zoo::llama3_8b(), {.sequence = 8192}).forward),
             Flops(8'607'114'461'184));
+}
+
+// The product is split as before; its outputs, 2 x 2048 x 51200 bytes together, are gathered and put side by side, and the
+// loss reads all of them without another rank.
+TEST(HeadOperators, GatherTheLogitsForALossOfEachRank) {
+  Shard shard = kEight;
+  shard.software.gathered_logits = true;
+  const LayerOps ends = head_operators(zoo::gpt3_175b(), shard);
+  const LayerOps split = head_operators(zoo::gpt3_175b(), kEight);
+  const std::int64_t logits = 2048LL * 51200;
+  EXPECT_EQ(names(ends.forward),
+            (Names{"final norm", "head", "logits gather", "logits side by side", "loss"}));
+  EXPECT_EQ(find(ends.forward, "head").gemm, find(split.forward, "head").gemm);
+  EXPECT_EQ(find(ends.forward, "logits gather").collective, CollectiveKind::kAllGather);
+  EXPECT_EQ(find(ends.forward, "logits gather").bytes, Bytes(2 * logits));
+  EXPECT_EQ(find(ends.forward, "logits side by side").bytes, Bytes(4 * logits));
+  EXPECT_EQ(find(ends.forward, "loss").bytes, 8 * find(split.forward, "loss").bytes);
+  EXPECT_EQ(find(ends.input_gradient, "loss gradient").bytes,
+            8 * find(split.input_gradient, "loss gradient").bytes);
+  EXPECT_EQ(names(ends.input_gradient), names(split.input_gradient));
 }
 
 // 8 * 6282 + 1 rows: the fullest rank has 6283.

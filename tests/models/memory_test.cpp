@@ -525,6 +525,27 @@ TEST(HeadTransient, IsAMatrixMoreWhereLogitsAreSharded) {
   EXPECT_EQ(head_transient(zoo::llama3_8b(), shard).backward, 2 * 8 * fp32);
 }
 
+// Each of 8 tensor ranks reads all of them, beside the eighth that it makes, and nothing of the loss is shared.
+TEST(HeadTransient, OfGatheredLogitsIsThatOfOneRankAndItsOwnPart) {
+  const Bytes logits(2 * 8192LL * 128256);
+  for (const bool cast : {false, true}) {
+    Shard one{.sequence = 8192};
+    one.software.fp32_logits = cast;
+    one.rules.loss_parallel = true;
+    Shard gathered = one;
+    gathered.tensor = 8;
+    gathered.software.gathered_logits = true;
+    const HeadTransient alone = head_transient(zoo::llama3_8b(), one);
+    const HeadTransient all = head_transient(zoo::llama3_8b(), gathered);
+    EXPECT_EQ(all.forward, alone.forward + logits / 8);
+    EXPECT_EQ(all.backward, alone.backward + logits / 8);
+    EXPECT_EQ(head_activation(zoo::llama3_8b(), gathered), head_activation(zoo::llama3_8b(), one));
+    EXPECT_EQ(head_logits(zoo::llama3_8b(), gathered), logits / 8);
+    gathered.tensor = 1;
+    EXPECT_EQ(head_transient(zoo::llama3_8b(), gathered).backward, alone.backward);
+  }
+}
+
 // Inputs of QKV, up and the head are 7/8 of a tensor of 8192 x 4096 more than their shards, but those of QKV
 // and up where they come in chunks. A split backward holds as much more of two inputs and two gradients.
 TEST(LayerTensors, OfGatheredInputsThatAreKept) {

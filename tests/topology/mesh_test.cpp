@@ -4,6 +4,7 @@
 // measured over 90 GB/s of an NVSwitch: all-reduce of 2 ranks at 45 GB/s of bus bandwidth, of 4 at 72 GB/s.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <string>
 #include <vector>
@@ -134,7 +135,8 @@ TEST(Mesh, LoadsLinksForTheTimeOfTheClosedForm) {
       double inside = 0;
       for (const LinkLoad& load : collective_loads(cluster, members, kAllReduce, cost.algorithm, 1_GiB))
         if (!cluster.between_nodes(load.link))
-          inside = std::max(inside, load.bytes / (cluster.link(load.link).capacity.count() * cost.node_efficiency));
+          inside = std::max(inside,
+                            load.bytes / (cluster.link(load.link).capacity.count() * cost.node_efficiency));
       if (nodes == 1) {
         EXPECT_NEAR(inside / to_seconds(cost.in_node), 1, 0.01) << ranks;
       }

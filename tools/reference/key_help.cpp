@@ -222,6 +222,8 @@ constexpr KeyHelp kScenarioHelp[] = {
     KeyHelp{"parallelism.sequence_parallel",
             "tensor ranks also share what lies between the sharded products (Korthikanti et al.)",
             "`false`; `true` with a warning for experts beside tensor ranks, which need it"},
+    KeyHelp{"parallelism.replicated_embedding",
+            "each tensor rank holds the whole word embedding (PyTorch's plans that leave it out)"},
     KeyHelp{"parallelism.zero_stage",
             "what replicas share: 1 optimizer states, 2 gradients as well, 3 weights as well (FSDP)"},
     KeyHelp{"parallelism.zero_group", "replicas that share, for hybrid sharding", "all replicas"},
@@ -366,6 +368,9 @@ constexpr KeyHelp kScenarioHelp[] = {
         "parts of the tokens over which head and loss run, each forward and backward before the next "
         "(torchtitan's "
         "`ChunkedCELoss`: 8; Liger's fused linear cross entropy: vocabulary over hidden size, rounded up)"},
+    KeyHelp{"options.memory.gathered_logits",
+            "each tensor rank gathers all logits for its loss (PyTorch's plans with "
+            "`output_layouts=Replicate()`)"},
     KeyHelp{"options.memory.keep_outputs",
             "a stage keeps what it sent: until its backward (DeepSpeed's pipeline); of fsdp2 until the step "
             "ends, when the last stage joins its logits (PyTorch's pipeline until mid 2025)"},

@@ -34,6 +34,7 @@ MemoryLedger ledger_of(const Job& job) {
                     .virtual_stages = job.parallelism.virtual_stages,
                     .expert = job.parallelism.expert,
                     .expert_tensor = job.parallelism.expert_tensor,
+                    .replicated_embedding = job.parallelism.replicated_embedding,
                     .shard_group = job.shard_group,
                     .micro_batches = job.micro_batches.value_or(64 / data),
                     .stages = {},
@@ -155,6 +156,37 @@ TEST(FullyShard, KeepsItsRootAndTheBlocksOfItsGathers) {
   job.overlap.parameters = false;
   EXPECT_EQ(item_of(memory_of(job), "gathered units"), root + Bytes(2 * kLayer));
   EXPECT_EQ(item_of(memory_of(zero(3, 8)), "blocks of other streams"), Bytes(0));
+}
+
+// Gradients of a layer are unsharded while the passes run. Those of the root, 2 bytes as they are made and 4 as they are
+// reduced, come last: beyond what the passes let go of where these keep little, as those of one token of two layers do.
+TEST(FullyShard, ReducesItsRootWhenTheActivationsAreGone) {
+  Job job = zero(3, 8);
+  job.options.rules.memory.fully_shard = true;
+  EXPECT_EQ(item_of(memory_of(job), "gradients of a gathered unit"), Bytes(4 * kLayer));
+  EXPECT_EQ(item_of(memory_of(job), "gradients of the root"), Bytes(0));
+  job.training.sequence_length = 1;
+  const Bytes beyond = item_of(memory_of(job), "gradients of the root");
+  EXPECT_LT(beyond, Bytes(6 * (2 * kWords + 4096 - kLayer)));
+  EXPECT_GT(beyond, Bytes(6 * (2 * kWords + 4096 - kLayer) - 100'000'000));
+  job.model.tied_embeddings = true;  // one matrix, and the norm with it
+  EXPECT_LT(item_of(memory_of(job), "gradients of the root"), Bytes(6 * (kWords + 4096 - kLayer)));
+}
+
+// Two tensor ranks with all rows of the embedding have half a matrix of words more, in every state.
+TEST(ReplicatedEmbedding, IsHeldByEveryTensorRank) {
+  Job job;
+  job.parallelism.tensor = 2;
+  const StageMemory split = memory_of(job);
+  job.parallelism.replicated_embedding = true;
+  const StageMemory whole = memory_of(job);
+  EXPECT_EQ(item_of(whole, "weights") - item_of(split, "weights"), Bytes(2 * kWords / 2));
+  EXPECT_EQ(item_of(whole, "gradients") - item_of(split, "gradients"), Bytes(4 * kWords / 2));
+  EXPECT_EQ(item_of(whole, "optimizer") - item_of(split, "optimizer"), Bytes(12 * kWords / 2));
+  job.parallelism.tensor = 1;
+  const StageMemory alone = memory_of(job);
+  job.parallelism.replicated_embedding = false;
+  EXPECT_EQ(memory_of(job).items, alone.items);
 }
 
 // Megatron-FSDP gathers ahead until half of 10^9 parameters are on their way: three layers of 218 million. What

@@ -27,6 +27,22 @@ std::vector<std::string> paths_of(const Case& c) {
   return paths;
 }
 
+// A head that is split splits the matrix that it shares.
+TEST(ReplicatedEmbedding, IsRefusedWhereTheHeadSharesIt) {
+  Case c;
+  c.parallelism = {.tensor = 2, .replicated_embedding = true};
+  std::get<TransformerSpec>(c.model).tied_embeddings = false;
+  EXPECT_TRUE(outcome_of(c).plan);
+  EXPECT_EQ(outcome_of(c).plan->embedding_ranks(), 1);
+  std::get<TransformerSpec>(c.model).tied_embeddings = true;
+  EXPECT_EQ(message_of(c),
+            "case.yaml: error: parallelism.replicated_embedding: the head shares its matrix "
+            "(model.tied_embeddings), and tensor ranks split the head\n"
+            "  hint: leave it out, or use model.tied_embeddings: false");
+  c.parallelism.tensor = 1;
+  EXPECT_TRUE(outcome_of(c).plan);
+}
+
 // System: 16 GPUs, tensor 2, context 2, pipeline 2. Expectations: data 2; the 4 replicas of a weight share
 // it.
 TEST(ContextParallel, TakesItsPartOfTheGpus) {

@@ -208,7 +208,8 @@ TEST(Scenario, NamesTheNodeLikeThatOfAnother) {
   };
   EXPECT_THAT(said("dgx-h800"), HasSubstr("hint: did you mean 'hgx-h800'?"));
   EXPECT_THAT(said("dgx-a100-80g"), HasSubstr("hint: did you mean 'dgx-a100-80gb'?"));
-  EXPECT_THAT(said("ND_H100_v5"), HasSubstr("hint: did you mean 'dgx-h100' or 'h100-96gb-500w' or 'hgx-h100-4gpu'?"));
+  EXPECT_THAT(said("ND_H100_v5"),
+              HasSubstr("hint: did you mean 'dgx-h100' or 'h100-96gb-500w' or 'hgx-h100-4gpu'?"));
   EXPECT_THAT(said("p4d.24xlarge"), HasSubstr("hint: 'p4d' is like it\n"));
   EXPECT_THAT(said("p5.48xlarge"), HasSubstr("hint: 'p5' is like it\n"));
   EXPECT_THAT(said("p5e"), HasSubstr("hint: 'dgx-h200' is like it\n"));
@@ -619,11 +620,12 @@ TEST(Scenario, ReadsEveryDegreeBackFromItsYaml) {
       "max_sequence_length: 1024}\ncluster: {node: dgx-a100-80gb, nodes: 4}\n"
       "parallelism: {tensor: 2, context: 2, context_exchange: all-to-all, pipeline: 4, embedding_as_layer: "
       "true, "
-      "loss_as_layer: true, sequence_parallel: true, zero_stage: 3, zero_group: 2}\n"
+      "loss_as_layer: true, sequence_parallel: true, replicated_embedding: true, zero_stage: 3, zero_group: "
+      "2}\n"
       "overlap: {tensor: true, context: false, expert: true}\n"
       "options: {bucket_parameters: 25000000, reshard_after_forward: false, expert_dispatcher: node-aware, "
       "fp8_dispatch: true, fp8_parameters: true, fp8_recipe: mxfp8, fp8_attention: current, fused_experts: "
-      "true}\n"
+      "true, memory: {gathered_logits: true}}\n"
       "offload: {optimizer: 1, activations: 0.1, weights: 0.333333333333}\n";
   for (const std::string recompute :
        {"none", "selective", "{granularity: selective, modules: [layernorm, mlp]}", "full",

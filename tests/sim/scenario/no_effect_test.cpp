@@ -149,6 +149,14 @@ TEST(Scenario, SaysWhenOffloadedWeightsAreTheOptimizers) {
   EXPECT_FALSE(idle("", ", master_weights: false"));
 }
 
+TEST(Scenario, SaysWhenOneTensorRankHasAllAnyway) {
+  const std::string keys = "training: {global_batch_size: 16}\noptions: {memory: {gathered_logits: true}}\n";
+  EXPECT_THAT(
+      idle_keys(keys + "parallelism: {tensor: 1, replicated_embedding: true}\n"),
+      testing::UnorderedElementsAre("parallelism.replicated_embedding", "options.memory.gathered_logits"));
+  EXPECT_THAT(idle_keys(keys + "parallelism: {tensor: 2, replicated_embedding: true}\n"), ElementsAre());
+}
+
 TEST(Scenario, SaysWhenTensorOverlapAndEndsHadNoEffect) {
   const std::string keys = "training: {global_batch_size: 16}\noverlap: {tensor: true}\n";
   EXPECT_THAT(idle_keys(keys + "parallelism: {tensor: 2, embedding_as_layer: false}\n"),

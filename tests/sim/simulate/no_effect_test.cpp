@@ -41,6 +41,8 @@ const Alternatives kAlternatives[] = {
     {"options.reshard_after_forward", "true", "false"},
     {"options.memory.keep_outputs", "true", "false"},
     {"options.memory.loss_chunks", "1", "8"},
+    {"options.memory.gathered_logits", "false", "true"},
+    {"parallelism.replicated_embedding", "false", "true"},
     {"options.expert_dispatcher", "all-to-all", "all-gather"},
     {"options.expert_dispatcher", "all-to-all", "node-aware"},
     {"options.fp8_dispatch", "false", "true"},
