@@ -453,6 +453,12 @@ Bytes head_logits(const TransformerSpec& model, const Shard& shard) {
   return Bytes(element_bytes(shard.precision) * made_logits(model, shard, shard.tokens()));
 }
 
+Bytes returned_logits(const TransformerSpec& model, const Shard& shard) {
+  if (!shard.leaves_logits()) return {};
+  const std::int64_t each = shard.software.fp32_logits ? kFp32 : element_bytes(shard.precision);
+  return Bytes(each * shard.tokens() * vocabulary_share(model, shard.loss_ranks()));
+}
+
 Bytes held_by_head(const TransformerSpec& model, const Shard& shard) {
   if (shard.chunks_loss()) return {};
   return boundary_activation(model, shard) + head_logits(model, shard);

@@ -87,6 +87,9 @@ using SavedTensors = std::vector<SavedTensor>;
 // Logits of all tokens over this rank's share of the vocabulary, in 16 bit; their gradient has the same size. None
 // in chunks.
 [[nodiscard]] Bytes head_logits(const TransformerSpec& model, const Shard& shard);
+// Logits that a training loop keeps when it keeps what the model returned: all that the loss reads, in fp32 where the
+// software casts them. None in chunks, nor where the loss itself keeps them.
+[[nodiscard]] Bytes returned_logits(const TransformerSpec& model, const Shard& shard);
 // What the weight gradient of the head needs when the backward is split: its input and the gradient of the logits.
 // Nothing in chunks, whose forward makes it.
 [[nodiscard]] Bytes held_by_head(const TransformerSpec& model, const Shard& shard);

@@ -71,7 +71,8 @@ struct SoftwareMemory {
   // `colwise_gather_output`), which then needs nothing of the others.
   bool gathered_logits = false;
   // A stage keeps what it sent: until the backward of that micro-batch (DeepSpeed's pipeline), under
-  // step_messages until the step ends, when the last stage joins what it kept (PyTorch's until mid 2025).
+  // step_messages until the step ends, when the last stage joins what it kept (PyTorch's until mid 2025). Without a
+  // pipeline the training loop keeps the logits that the model returned, until it returns the next.
   bool keep_outputs = false;
   // One unused 16-bit gradient per shape of weight (Transformer Engine from 2.3 on, where GEMMs accumulate
   // into the main gradients themselves).
@@ -158,6 +159,13 @@ enum class LossKind : std::uint8_t {
   }
   if (rules.loss_in_16_bit) return LossKind::k16Bit;
   return software.compiled_loss ? LossKind::kCompiled : LossKind::kSoftmax;
+}
+
+// Does the loss leave logits that it does not keep itself?
+[[nodiscard]] constexpr bool leaves_logits(const SoftwareMemory& software, const MemoryRules& rules,
+                                           std::int64_t tensor) {
+  const LossKind kind = loss_kind(software, rules, tensor);
+  return software.loss_chunks == 1 && kind != LossKind::kFused && kind != LossKind::k16Bit;
 }
 
 // Is the loss a fused kernel? What Megatron-Core compiles is not, as it moves nearly as many bytes as without.
@@ -284,6 +292,7 @@ struct Shard {
     return {.tensor = tensor, .expert = expert, .expert_tensor = expert_tensor};
   }
   [[nodiscard]] LossKind loss() const { return loss_kind(software, rules, tensor); }
+  [[nodiscard]] bool leaves_logits() const { return stagecraft::leaves_logits(software, rules, tensor); }
   [[nodiscard]] bool chunks_loss() const { return software.loss_chunks > 1; }
   [[nodiscard]] bool fuses_loss() const { return stagecraft::fuses_loss(software, rules, fused_kernels); }
   // With one expert rank there is no exchange.

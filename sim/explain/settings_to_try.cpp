@@ -28,6 +28,7 @@ class Changes {
       dispatch(*model);
       narrow_kernels(*model);
       launches();
+      attention_kernels();
       loss();
       sharding();
       less_sharding();
@@ -149,6 +150,14 @@ class Changes {
 
   void launches() {
     if (scenario_.options.launches_operators()) add({"options.cuda_graphs=layers"});
+  }
+
+  // Other software, or a later release of the same, may run another kernel of the device.
+  void attention_kernels() {
+    if (!scenario_.profile || scenario_.training.attention != Attention::kFlash) return;
+    const std::string& now = scenario_.profile->attention.kernel().name;
+    for (const FlashKernel& kernel : scenario_.profile->attention.kernels)
+      if (kernel.name != now) add({"options.attention_kernel=" + kernel.name});
   }
 
   // Transformer Engine's, Liger's or another of one kernel.

@@ -182,6 +182,8 @@ Bytes RankLedger::merged_outputs() const {
 void RankLedger::add_buffers(LedgerItems& items, RankStates::When when) const {
   const Bytes message = boundary_activation(model_, shard_);
   add_messages(items);
+  if (plan_.pipeline == 1 && shard_.software.keep_outputs)
+    items.add(kBuffers, "logits that the loop keeps", returned_logits(model_, shard_));
   LayerNumbers held;
   for (const int stage : states_.held()) held += content(stage).layers.by_memory();
   for (const LayerKind kind : kLayerKinds)

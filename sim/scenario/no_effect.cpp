@@ -241,8 +241,11 @@ void listen_to_degrees(Listener& listener, const Scenario& scenario) {
   listen_to_remainders(listener, scenario);
   listener.say("options.memory.whole_gradients", keeps_gradients_whole(scenario) && zero < 2,
                "gradients are sharded under ZeRO 2 and 3 of several replicas only");
-  listener.say("options.memory.keep_outputs", scenario.options.memory.keep_outputs && parallel.pipeline == 1,
-               "parallelism.pipeline is 1, and no stage sends its outputs");
+  const OptionsSpec& options = scenario.options;
+  listener.say("options.memory.keep_outputs",
+               options.memory.keep_outputs && parallel.pipeline == 1 &&
+                   !leaves_logits(options.memory, options.rules.memory, parallel.tensor),
+               "parallelism.pipeline is 1, and the loss leaves no logits");
   listener.say("options.gradient_accumulation_fusion", zero >= 2 && !keeps_gradients_whole(scenario),
                "gradients of ZeRO 2 and 3 are reduced after each pass, and added to nothing");
   listen_to_loss(listener, scenario);

@@ -314,7 +314,10 @@ constexpr KeyHelp kScenarioHelp[] = {
             "`[]`"},
     KeyHelp{"options.gradient_accumulation_fusion", "weight gradients are added to in the product itself",
             "the software's"},
-    KeyHelp{"options.attention_kernel", "flash kernel, by its name in the profile",
+    KeyHelp{"options.attention_kernel",
+            "flash kernel, by its name in the profile; PyTorch's `scaled_dot_product_attention` runs `fa2` "
+            "on Hopper "
+            "until 2.10, `cudnn` since 2.11",
             "the best that software and profile have"},
     KeyHelp{"options.software", "a preset of scenarios/software/", "the profile's"},
     KeyHelp{"options.bucket_parameters", "parameters of one gradient bucket",
@@ -371,9 +374,11 @@ constexpr KeyHelp kScenarioHelp[] = {
     KeyHelp{"options.memory.gathered_logits",
             "each tensor rank gathers all logits for its loss (PyTorch's plans with "
             "`output_layouts=Replicate()`)"},
-    KeyHelp{"options.memory.keep_outputs",
-            "a stage keeps what it sent: until its backward (DeepSpeed's pipeline); of fsdp2 until the step "
-            "ends, when the last stage joins its logits (PyTorch's pipeline until mid 2025)"},
+    KeyHelp{
+        "options.memory.keep_outputs",
+        "a stage keeps what it sent: until its backward (DeepSpeed's pipeline); of fsdp2 until the step "
+        "ends, when the last stage joins its logits (PyTorch's pipeline until mid 2025). Without a pipeline "
+        "the training loop keeps the logits that the model returned until the next"},
     KeyHelp{"options.memory.gradient_placeholders", "one unread 16-bit gradient for each shape of weight"},
     KeyHelp{"options.memory.whole_gradients",
             "of ZeRO 2 and 3: gradients stay whole until the last micro-batch",

@@ -358,6 +358,30 @@ TEST(StepMessages, HaveABufferForEveryMicroBatchAndOutputsStayWhereTheyAreKept) 
   EXPECT_EQ(item_of(memory_of(job), "outputs of the step"), Bytes(0));
 }
 
+// `out = model(...)` lives until the next one, while the loss and its gradients come and go: one matrix of 4096 x 128256
+// logits more, in fp32 where the model casts them. A loss in chunks, and one that keeps the logits itself, add none.
+TEST(KeptOutputs, AreTheLogitsWhereThereIsNoPipeline) {
+  const Bytes logits(2LL * 4096 * 128256);
+  Job job;
+  const auto kept = [&] { return item_of(memory_of(job), "logits that the loop keeps"); };
+  EXPECT_EQ(kept(), Bytes(0));
+  const Bytes without = memory_of(job).allocated();
+  job.options.memory.keep_outputs = true;
+  EXPECT_EQ(kept(), logits);
+  EXPECT_EQ(memory_of(job).allocated(), without + logits);
+  job.options.memory.fp32_logits = true;
+  EXPECT_EQ(kept(), 2 * logits);
+  job.parallelism.tensor = 2;
+  EXPECT_EQ(kept(), logits);
+  job.options.memory.gathered_logits = true;
+  EXPECT_EQ(kept(), 2 * logits);
+  job.options.memory.loss_chunks = 8;
+  EXPECT_EQ(kept(), Bytes(0));
+  job.options.memory.loss_chunks = 1;
+  job.options.memory.fused_loss = true;
+  EXPECT_EQ(kept(), Bytes(0));
+}
+
 // fp16 gradients are stepped in fp32: a copy when the activations are gone; DeepSpeed without ZeRO has two.
 TEST(Step, HasFp32CopiesOfSixteenBitGradients) {
   Job job = zero(0, 1);
