@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <iterator>
 #include <utility>
@@ -152,12 +153,12 @@ class Changes {
     if (scenario_.options.launches_operators()) add({"options.cuda_graphs=layers"});
   }
 
-  // Other software, or a later release of the same, may run another kernel of the device.
+  // A later release of the software may run a kernel that the profile, the newest first, lists before the one in use.
   void attention_kernels() {
     if (!scenario_.profile || scenario_.training.attention != Attention::kFlash) return;
-    const std::string& now = scenario_.profile->attention.kernel().name;
-    for (const FlashKernel& kernel : scenario_.profile->attention.kernels)
-      if (kernel.name != now) add({"options.attention_kernel=" + kernel.name});
+    const AttentionModel& attention = scenario_.profile->attention;
+    for (std::size_t i = 0; i < attention.in_use; ++i)
+      add({"options.attention_kernel=" + attention.kernels[i].name});
   }
 
   // Transformer Engine's, Liger's or another of one kernel.

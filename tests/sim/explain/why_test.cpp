@@ -302,13 +302,14 @@ TEST(Why, TriesAFusedLossWhereThereIsNone) {
 }
 
 // On an H100 PyTorch ran FlashAttention-2 until 2.10; a key names what it runs since.
-TEST(Why, TriesTheOtherAttentionKernelsOfTheDevice) {
+TEST(Why, TriesTheNewerAttentionKernelsOfTheDevice) {
   const auto tries = [](const std::string& keys, const std::string& kernel) {
     const Why why = why_of("llama3-8b-64xA100.yaml", {"cluster={node: dgx-h100, nodes: 8}", keys});
     return std::ranges::count(why.changes, "options.attention_kernel=" + kernel, &TriedChange::words);
   };
   EXPECT_EQ(tries("options={software: fsdp2}", "cudnn"), 1);
   EXPECT_EQ(tries("options={software: fsdp2}", "fa2"), 0);
+  EXPECT_EQ(tries("options={software: fsdp2}", "triton-2023"), 0);
   EXPECT_EQ(tries("options={software: fsdp2, attention_kernel: cudnn}", "cudnn"), 0);
   EXPECT_EQ(tries("training.attention=unfused", "cudnn"), 0);
 }
