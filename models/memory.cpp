@@ -272,6 +272,11 @@ std::int64_t made_logits(const TransformerSpec& model, const Shard& shard, std::
   return tokens * vocabulary_share(model, shard.tensor);
 }
 
+// And those that its loss reads.
+std::int64_t read_logits(const TransformerSpec& model, const Shard& shard, std::int64_t tokens) {
+  return tokens * vocabulary_share(model, shard.loss_ranks());
+}
+
 // Matrices of `logits` elements that a loss keeps, and has besides in either pass, in bytes.
 struct LossMatrices {
   std::string_view name;  // of the kept one
@@ -299,7 +304,7 @@ LossMatrices matrices_of(const Shard& shard, std::int64_t logits) {
 // Of the logits of `tokens` tokens that a rank reads. Gathered ones lie beside those that it has made, and their
 // gradient beside its own part of it.
 LossMatrices loss_matrices(const TransformerSpec& model, const Shard& shard, std::int64_t tokens) {
-  LossMatrices matrices = matrices_of(shard, tokens * vocabulary_share(model, shard.loss_ranks()));
+  LossMatrices matrices = matrices_of(shard, read_logits(model, shard, tokens));
   if (!shard.gathers_logits()) return matrices;
   const std::int64_t own = element_bytes(shard.precision) * made_logits(model, shard, tokens);
   matrices.forward += own;
@@ -456,7 +461,7 @@ Bytes head_logits(const TransformerSpec& model, const Shard& shard) {
 Bytes returned_logits(const TransformerSpec& model, const Shard& shard) {
   if (!shard.leaves_logits()) return {};
   const std::int64_t each = shard.software.fp32_logits ? kFp32 : element_bytes(shard.precision);
-  return Bytes(each * shard.tokens() * vocabulary_share(model, shard.loss_ranks()));
+  return Bytes(each * read_logits(model, shard, shard.tokens()));
 }
 
 Bytes held_by_head(const TransformerSpec& model, const Shard& shard) {

@@ -28,6 +28,11 @@ struct Tier {
   double efficiency = 1;  // bytes of the algorithm on a GPU's link over the capacity of the link in that time
 };
 
+// What a GPU of a node has to so many of its GPUs, itself among them.
+Bandwidth link_among(const NodeSpec& node, int ranks) {
+  return node.nvlink > Bandwidth(0) ? node.nvlink_among(ranks) : node.pcie;
+}
+
 Tier inside(const CollectiveRequest& request, const Curve& curve) {
   const GroupPlacement& group = request.group;
   // An all-to-all sends to all n ranks, and only r - 1 of them are in the node.
@@ -35,7 +40,7 @@ Tier inside(const CollectiveRequest& request, const Curve& curve) {
                             ? static_cast<double>(group.ranks_per_node - 1) / group.ranks
                             : bus_factor(request.kind, group.ranks_per_node);
   const NodeSpec& node = request.cluster.node_spec_of(request.member);
-  const Bandwidth link = node.nvlink > Bandwidth(0) ? node.nvlink_among(group.ranks_per_node) : node.pcie;
+  const Bandwidth link = link_among(node, group.ranks_per_node);
   const double sent = curve.algorithm == "nvls" ? 1 / factor : 1;  // S in place of f*S
   return {.time = time_of(curve, factor, request.size),
           .curve = curve,
@@ -115,8 +120,7 @@ CollectiveCost message_cost(const Cluster& cluster, DeviceId from, DeviceId to, 
   if (from == to || size == Bytes(0)) return {};
   if (cluster.node_of(from) == cluster.node_of(to)) {
     const NodeSpec& node = cluster.node_spec_of(from);
-    const Bandwidth link = node.nvlink > Bandwidth(0) ? node.nvlink_among(2) : node.pcie;
-    const Duration bytes = size / (kCopyShare * link);
+    const Duration bytes = size / (kCopyShare * link_among(node, 2));
     return {.time = 2 * node.nvlink_latency + bytes,
             .transfer = bytes,
             .in_node = bytes,

@@ -281,7 +281,7 @@ class StageSum {
   // Counts where the GEMM does not accumulate in place, or where the framework allocates a placeholder anyway.
   Bytes head_gradient() const {
     const bool own = !shard_.gradient_accumulation_fusion || shard_.software.gradient_placeholders;
-    return own ? word_gradient(model_, shard_) : Bytes(0);
+    return own ? Bytes(state_bytes(shard_).weight * word_parameters(model_, shard_.tensor)) : Bytes(0);
   }
 
   // W runs the units in the order of I: what the head held is gone when the layers run, and all but the
@@ -305,9 +305,9 @@ class StageSum {
   // The embedding gradient is a full 16-bit matrix. It is allocated when `kept` is freed: on the first stage,
   // all tensors of the micro-batch.
   SavedTensors embedding_backward(Bytes kept) const {
-    if (reduces_root_last(shard_))
-      return nonzero({{"gradients of the root", std::max(root_gradients() - kept, Bytes(0))}});
-    return nonzero({{"word gradient", std::max(embedding_gradient(model_, shard_) - kept, Bytes(0))}});
+    const bool root = reduces_root_last(shard_);
+    const Bytes made = root ? root_gradients() : embedding_gradient(model_, shard_);
+    return nonzero({{root ? "gradients of the root" : "word gradient", std::max(made - kept, Bytes(0))}});
   }
 
   // Unsharded gradients of what lies outside the layers, and their copy for the reduction, beyond a gathered layer and
@@ -387,10 +387,6 @@ StageTensors stage_tensors(const TransformerSpec& model, const Shard& shard, con
 Bytes offloadable(const TransformerSpec& model, const Shard& shard, const StageContent& content,
                   const RecomputeSpec& recompute) {
   return StageSum(model, shard, content, pass_habits(recompute, OffloadSpec{})).offloadable();
-}
-
-Bytes word_gradient(const TransformerSpec& model, const Shard& shard) {
-  return Bytes(state_bytes(shard).weight * word_parameters(model, shard.tensor));
 }
 
 Bytes embedding_gradient(const TransformerSpec& model, const Shard& shard) {

@@ -67,9 +67,7 @@ struct StageTensors {
 [[nodiscard]] Bytes offloadable(const TransformerSpec& model, const Shard& shard, const StageContent& content,
                                 const RecomputeSpec& recompute);
 
-// The gradient of the matrix of words, the embedding's or the head's, in the precision of the weights.
-[[nodiscard]] Bytes word_gradient(const TransformerSpec& model, const Shard& shard);
-// The same of the word embedding, which tensor ranks may hold whole.
+// The gradient of the word embedding in the precision of the weights; tensor ranks may hold all of it.
 [[nodiscard]] Bytes embedding_gradient(const TransformerSpec& model, const Shard& shard);
 
 // The totals of these tensors.

@@ -316,8 +316,7 @@ constexpr KeyHelp kScenarioHelp[] = {
             "the software's"},
     KeyHelp{"options.attention_kernel",
             "flash kernel, by its name in the profile; PyTorch's `scaled_dot_product_attention` runs `fa2` "
-            "on Hopper "
-            "until 2.10, `cudnn` since 2.11",
+            "on Hopper until 2.10, `cudnn` since 2.11",
             "the best that software and profile have"},
     KeyHelp{"options.software", "a preset of scenarios/software/", "the profile's"},
     KeyHelp{"options.bucket_parameters", "parameters of one gradient bucket",
