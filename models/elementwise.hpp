@@ -42,8 +42,16 @@ inline constexpr MemoryPass kNothing{.bytes = 0, .kernels = 0};
 inline constexpr FusedOrEager kLayerNormTraffic{{{4, 1}, {6, 2}}, {{4, 1}, {8, 2}}};
 // Eager: cast 6, square 8, mean 4, multiply 8, cast 6, weight 4.
 inline constexpr FusedOrEager kRmsNormTraffic{{{4, 1}, {6, 2}}, {{36, 6}, {60, 10}}};
+// Of a norm that reads the residual stream in fp32, as it is under autocast, and whose output products read in 16 bit.
+// Fused, that is what it writes. Eager, it writes fp32, which is cast, as its gradient is: 6 each; RmsNorm itself has no
+// casts left, and its weight reads and writes 8.
+inline constexpr FusedOrEager kStreamLayerNormTraffic{{{6, 1}, {10, 2}}, {{14, 2}, {22, 3}}};
+inline constexpr FusedOrEager kStreamRmsNormTraffic{{{6, 1}, {10, 2}}, {{34, 5}, {66, 9}}};
+// A cast between fp32 and 16 bit, either way.
+inline constexpr MemoryPass kAutocastTraffic{6, 1};
 // Sum of the two gradient branches at a residual. Fused: the norm's backward reads one more operand.
 inline constexpr FusedOrEager kResidualGradientTraffic{{kNothing, {2, 1}}, {kNothing, {6, 1}}};
+inline constexpr FusedOrEager kStreamGradientTraffic{{kNothing, {4, 1}}, {kNothing, {12, 1}}};
 inline constexpr FusedOrEager kGeluTraffic{{{4, 1}, {6, 1}}, {{4, 1}, {6, 1}}};
 inline constexpr FusedOrEager kBiasGeluTraffic{{{4, 1}, {6, 1}}, {{8, 2}, {12, 2}}};
 // Per element of f, out of 2f.
@@ -52,6 +60,7 @@ inline constexpr FusedOrEager kSwigluTraffic{{{6, 1}, {10, 1}}, {{10, 2}, {26, 4
 inline constexpr Elementwise kBiasTraffic{{4, 1}, kNothing};
 inline constexpr Elementwise kDropoutTraffic{{5, 1}, {5, 1}};
 inline constexpr Elementwise kResidualAddTraffic{{6, 1}, kNothing};
+inline constexpr int kStreamAddBytes = 4;  // more where residual and output are fp32
 inline constexpr Elementwise kFusedDropoutAddTraffic{{7, 1}, {5, 1}};
 // Two kernels, one for Q and one for K.
 inline constexpr FusedOrEager kRopeTraffic{{{4, 2}, {4, 2}}, {{20, 10}, {20, 10}}};

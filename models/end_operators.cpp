@@ -73,7 +73,8 @@ Ops embedding_weight_gradient(const TransformerSpec& model, const Shard& shard) 
 
 }  // namespace
 
-LayerOps embedding_operators(const TransformerSpec& model, const Shard& shard) {
+LayerOps embedding_operators(const TransformerSpec& model, const Shard& whole) {
+  const Shard shard = whole.of_stream();
   const std::int64_t elements = shard.tokens() * model.hidden;
   const std::int64_t local = shard.local_tokens() * model.hidden;
   LayerOps ends;
@@ -102,8 +103,11 @@ LayerOps head_operators(const TransformerSpec& model, const Shard& shard) {
   add_norm_forward(ends.forward, norm, model, shard);
   add_gather(ends.forward, {.name = "head gather", .width = model.hidden}, of_head);
   const std::vector<std::int64_t> chunks = loss_chunks(shard);
-  for (const std::int64_t tokens : chunks) {
-    add_forward(ends.forward, head(model, shard, tokens), shard);
+  for (std::size_t chunk = 0; chunk < chunks.size(); ++chunk) {
+    const std::int64_t tokens = chunks[chunk];
+    Linear product = head(model, shard, tokens);
+    product.weights_cast = chunk > 0;
+    add_forward(ends.forward, product, shard);
     add_logits_gather(ends.forward, model, shard, tokens);
     ends.forward.push_back(loss("loss", loss_traffic(shard).forward, model, shard, tokens));
     add_loss_reductions(ends.forward, shard, tokens);

@@ -25,13 +25,19 @@ Norm ffn_norm(const TransformerSpec& model, const Shard& shard, LayerKind kind) 
   return norm;
 }
 
-// Behind the blocks, before what they return is added to the residual stream.
+// Behind a block, before what it returns is added to the residual stream.
+Norm output_norm(std::string_view name, const TransformerSpec& model, const Shard& shard) {
+  Norm norm = residual_norm(name, model, shard);
+  norm.of_stream = false;
+  return norm;
+}
+
 Norm attention_output_norm(const TransformerSpec& model, const Shard& shard) {
-  return residual_norm("attention output norm", model, shard);
+  return output_norm("attention output norm", model, shard);
 }
 
 Norm ffn_output_norm(const TransformerSpec& model, const Shard& shard) {
-  return residual_norm("ffn output norm", model, shard);
+  return output_norm("ffn output norm", model, shard);
 }
 
 void add_attention_forward(Ops& ops, const TransformerSpec& model, const Shard& shard, LayerKind kind) {

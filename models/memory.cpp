@@ -25,8 +25,9 @@ class LayerSizes {
       : model_(model), shard_(shard), widths_(widths(model, shard.tensor)) {}
 
   [[nodiscard]] std::int64_t element() const { return element_bytes(shard_.precision); }
-  // One row of the residual stream for each local token.
+  // One row as wide as the residual stream for each local token, as products read it; and one of the stream itself.
   [[nodiscard]] std::int64_t residual() const { return element() * shard_.local_tokens() * model_.hidden; }
+  [[nodiscard]] std::int64_t stream() const { return shard_.autocast ? 2 * residual() : residual(); }
   // The residual stream of all tokens of the tensor group: the input of a column-parallel GEMM.
   [[nodiscard]] std::int64_t gathered() const { return element() * shard_.tokens() * model_.hidden; }
   // What is kept of that input for its weight gradient.
@@ -63,11 +64,23 @@ class LayerSizes {
   // Bytes that a norm keeps of an input of `bytes`: the input. Eager RMSNorm keeps an fp32 copy, which is
   // squared and scaled, and the normalised tensor, which the weight multiplies.
   [[nodiscard]] std::int64_t normed(std::int64_t bytes) const {
-    const bool eager = model_.normalization == Normalization::kRmsNorm && !fuses_norm(model_, shard_);
-    return eager ? bytes / element() * kFp32 + bytes : bytes;
+    return keeps_two() ? bytes / element() * kFp32 + bytes : bytes;
+  }
+  // The same of the residual stream, which in fp32 needs no copy.
+  [[nodiscard]] std::int64_t normed_stream() const {
+    if (!shard_.autocast) return normed(residual());
+    return keeps_two() ? 2 * stream() : stream();
+  }
+  // 16-bit copies that autocast makes of weights, which autograd keeps.
+  [[nodiscard]] std::int64_t cast(std::int64_t weights) const {
+    return shard_.autocast ? element() * weights : 0;
   }
 
  private:
+  [[nodiscard]] bool keeps_two() const {
+    return model_.normalization == Normalization::kRmsNorm && !fuses_norm(model_, shard_);
+  }
+
   const TransformerSpec& model_;
   const Shard& shard_;
   const Widths widths_;
@@ -89,7 +102,7 @@ void keep(SavedTensors& tensors, std::string_view name, std::int64_t size) {
 // Bytes kept for a norm of the residual stream. A recomputed norm keeps its input only.
 std::int64_t norm_input(const LayerSizes& sizes, const Shard& shard) {
   const bool again = shard.recomputes(RecomputeModule::kLayerNorm);
-  return again ? sizes.residual() : sizes.normed(sizes.residual());
+  return again ? sizes.stream() : sizes.normed_stream();
 }
 
 // Compressed queries and keys, before and after their norms. Every rank holds them for its own tokens.
@@ -107,7 +120,7 @@ void keep_latents(SavedTensors& tensors, const TransformerSpec& model, const Sha
 // attention that leaves keys and projection, whose sum over tensor ranks is kept.
 void keep_every_second_of_attention(SavedTensors& tensors, const TransformerSpec& model, const Shard& shard) {
   const LayerSizes sizes(model, shard);
-  keep(tensors, "layer input", sizes.residual());
+  keep(tensors, "layer input", sizes.stream());
   keep(tensors, "query product", sizes.query());
   keep(tensors, "value product", sizes.value());
   keep(tensors, "core output", sizes.output());
@@ -197,7 +210,11 @@ void keep_attention(SavedTensors& tensors, const TransformerSpec& model, const S
   keep_block_input(
       tensors, {.norm = "norm 1 input", .product = "QKV input", .input = sizes.input(sizes.column_input())},
       model, shard);
-  if (!shard.recomputes(RecomputeModule::kSelfAttention)) keep_within_attention(tensors, model, shard);
+  if (!shard.recomputes(RecomputeModule::kSelfAttention)) {
+    keep_within_attention(tensors, model, shard);
+    const LayerMatrices matrices = layer_matrices(model, LayerKind::kDense, shard.weight_split());
+    keep(tensors, "16-bit weights of attention", sizes.cast(matrices.attention()));
+  }
   keep_block_output(tensors, "attention output", model, shard);
   keep(tensors, "attention dropout mask", sizes.mask());
 }
@@ -214,6 +231,8 @@ void keep_feed_forward(SavedTensors& tensors, const TransformerSpec& model, cons
     if (clamps_apart(model, shard)) keep(tensors, "clamped gate", sizes.up());
     if (sizes.eager_gate()) keep(tensors, gate_of(model).dense, sizes.ffn());
     keep(tensors, "down input", sizes.input(sizes.ffn()));
+    const LayerMatrices matrices = layer_matrices(model, LayerKind::kDense, shard.weight_split());
+    keep(tensors, "16-bit weights of feed-forward", sizes.cast(matrices.ffn()));
   }
   keep_block_output(tensors, "feed-forward output", model, shard);
   keep(tensors, "feed-forward dropout mask", sizes.mask());
@@ -233,6 +252,9 @@ void keep_routed_experts(SavedTensors& tensors, const TransformerSpec& model, co
   constexpr std::int64_t kMapBytes = 16;    // rows and their inverse, 64-bit indices
   keep(tensors, "router logits", kRouterBytes * shard.local_tokens() * model.experts->count);
   keep(tensors, "routing maps", kMapBytes * shard.local_tokens() * model.experts->top_k);
+  const LayerMatrices matrices = layer_matrices(model, LayerKind::kExperts, shard.weight_split());
+  keep(tensors, "16-bit weights of experts",
+       sizes.cast(model.experts->count / shard.expert * matrices.expert()));
   keep(tensors, "received tokens", expert_row(model, shard) * pairs);
   keep(tensors, "expert up output", sizes.element() * pairs * widths.up);
   if (shard.recomputes(RecomputeModule::kMoeActivation)) return;
@@ -261,6 +283,8 @@ void keep_experts(SavedTensors& tensors, const TransformerSpec& model, const Sha
       keep(tensors, "shared up output", sizes.columns(widths.shared_up));
       if (sizes.eager_gate()) keep(tensors, gate_of(model).shared, sizes.columns(widths.shared));
       keep(tensors, "shared down input", sizes.input(sizes.columns(widths.shared)));
+      const LayerMatrices matrices = layer_matrices(model, LayerKind::kExperts, shard.weight_split());
+      keep(tensors, "16-bit weights of shared experts", sizes.cast(matrices.shared()));
     }
   }
   keep_block_output(tensors, "feed-forward output", model, shard);
@@ -353,7 +377,8 @@ bool shards_fp32(const Shard& shard) {
 
 StateBytes state_bytes(const Shard& shard) {
   const std::int64_t g = element_bytes(shard.gradient), moments = 2 * operand_bytes(shard.moment);
-  if (shard.precision == Precision::kFp32) return {.weight = 4, .gradient = 4, .optimizer = moments};
+  if (shard.precision == Precision::kFp32 || shard.autocast)
+    return {.weight = 4, .gradient = 4, .optimizer = moments};
   if (!shard.master_weights)
     return {.weight = 2, .gradient = g, .optimizer = moments, .stepped = 2, .kept_gradient = g};
   const bool remainders = keeps_remainders(shard);
@@ -371,8 +396,8 @@ bool masters_alone(const Shard& shard) {
 }
 
 bool keeps_remainders(const Shard& shard) {
-  const bool bf16_weights =
-      shard.precision == Precision::kBf16 || (shard.precision == Precision::kFp8 && !shard.fp8_parameters);
+  const bool bf16_weights = (shard.precision == Precision::kBf16 && !shard.autocast) ||
+                            (shard.precision == Precision::kFp8 && !shard.fp8_parameters);
   return shard.master_weights && shard.master_remainders && bf16_weights && !shards_fp32(shard);
 }
 
@@ -395,7 +420,7 @@ SavedTensors layer_tensors(const TransformerSpec& model, const Shard& whole, Lay
 
 std::string_view input_among_tensors(const TransformerSpec& model, const Shard& shard) {
   if (model.has_norms_before()) return "norm 1 input";
-  return shard.keeps_fp8() || shard.keeps_gathered() ? "" : "QKV input";
+  return shard.keeps_fp8() || shard.keeps_gathered() || shard.autocast ? "" : "QKV input";
 }
 
 SavedTensors mtp_tensors(const TransformerSpec& model, const Shard& shard) {
@@ -423,7 +448,8 @@ SavedTensors head_tensors(const TransformerSpec& model, const Shard& shard) {
   const Shard of_head = shard_of_head(shard);
   const LayerSizes sizes(model, of_head);
   SavedTensors tensors;
-  keep(tensors, "final norm input", sizes.normed(sizes.residual()));
+  keep(tensors, "final norm input", sizes.normed_stream());
+  keep(tensors, "16-bit weights of the head", sizes.cast(word_parameters(model, shard.tensor)));
   if (shard.chunks_loss()) {
     keep(tensors, "gradient of the head input", sizes.residual());
     return tensors;
@@ -482,7 +508,7 @@ HeadTransient head_transient(const TransformerSpec& model, const Shard& shard) {
 }
 
 Bytes boundary_activation(const TransformerSpec& model, const Shard& shard) {
-  return Bytes(LayerSizes(model, shard).residual());
+  return Bytes(LayerSizes(model, shard).stream());
 }
 
 LayerTransient layer_transient(const TransformerSpec& model, const Shard& whole, LayerKind kind) {
@@ -509,7 +535,7 @@ LayerTransient layer_transient(const TransformerSpec& model, const Shard& whole,
     block = exchanges + row * expert_widths(model, shard.weight_split()).up;
   }
   const std::int64_t gathered = gathers ? sizes.gathered() : 0;
-  const Bytes both(sizes.residual() + gathered);
+  const Bytes both(sizes.stream() + gathered);
   Shard nothing_again = shard;
   nothing_again.recompute = Recompute::kNone;
   SavedTensors of_block;  // gone when attention's core runs
@@ -529,7 +555,8 @@ Bytes weight_gradient_transient(const TransformerSpec& model, const Shard& shard
   for (const WeightShape& weight : matrices.linear()) largest = std::max(largest, weight.size());
   for (const WeightShape& weight : matrices.linear_of_expert())  // one GEMM of all of them
     largest = std::max(largest, experts * weight.size());
-  return Bytes(element_bytes(shard.precision) * largest);
+  const std::int64_t cast = shard.autocast ? kFp32 : 0;
+  return Bytes((element_bytes(shard.precision) + cast) * largest);
 }
 
 Bytes gradient_placeholders(const TransformerSpec& model, const Shard& shard, LayerKind kind) {

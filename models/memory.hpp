@@ -27,7 +27,7 @@ struct StateBytes {
 
   [[nodiscard]] bool has_masters() const { return stepped > weight; }  // among `optimizer`
 };
-// bf16 + fp32 gradients 2/4/12; fp16 + fp16 gradients 2/2/12 and a copy of 4; fp32 4/4/8; bf16 + bf16
+// bf16 + fp32 gradients 2/4/12; fp16 + fp16 gradients 2/2/12 and a copy of 4; fp32, and autocast, 4/4/8; bf16 + bf16
 // gradients 2/2/12 and a copy of 4. Moments take 2 m bytes. An optimizer with narrower moments, or one that
 // steps the 16-bit weights themselves, reads gradients without a copy (Megatron-LM's precision-aware
 // optimizer; PyTorch's Adam over bf16 parameters: 2/2/4). FSDP casts what it has reduced to the precision of its
@@ -60,6 +60,7 @@ using SavedTensors = std::vector<SavedTensor>;
 //                  (core output, router input) is one more tensor (NVIDIA/TransformerEngine #1764)
 //   norms behind the blocks: e T' h of each block's output; without norms before them the residual stream itself is the
 //                  products' input
+//   autocast:      what is read of the residual stream in fp32, and a 16-bit copy of each weight of a product
 //   MLA:           e T' of both compressed forms and of their norms; Q and K with nope + rope columns a head
 [[nodiscard]] SavedTensors layer_tensors(const TransformerSpec& model, const Shard& shard,
                                          LayerKind kind = LayerKind::kDense);
@@ -102,7 +103,7 @@ struct HeadTransient {
   Bytes forward, backward;
 };
 [[nodiscard]] HeadTransient head_transient(const TransformerSpec& model, const Shard& shard);
-// Output of a stage, sent to the next: 2*T*h, / t under sequence parallelism.
+// Output of a stage, sent to the next: 2*T*h, / t under sequence parallelism, twice that under autocast.
 [[nodiscard]] Bytes boundary_activation(const TransformerSpec& model, const Shard& shard);
 
 // Transient memory of a layer while it runs, besides its saved tensors.
@@ -117,7 +118,7 @@ struct LayerTransient {
                                              LayerKind kind = LayerKind::kDense);
 
 // Gradient of the largest weight in 16 bit, where the GEMM does not accumulate into the main gradients
-// itself; 0 otherwise.
+// itself, and under autocast its fp32 copy; 0 otherwise.
 [[nodiscard]] Bytes weight_gradient_transient(const TransformerSpec& model, const Shard& shard,
                                               LayerKind kind = LayerKind::kDense);
 // One 16-bit tensor for each shape among the weights of a layer's GEMMs; 0 unless the software has them.

@@ -7,14 +7,25 @@ namespace stagecraft {
 
 namespace {
 
-const Elementwise& norm_traffic(const TransformerSpec& model, const Shard& shard) {
-  const bool layer_norm = model.normalization == Normalization::kLayerNorm;
-  return (layer_norm ? kLayerNormTraffic : kRmsNormTraffic).of(fuses_norm(model, shard));
+const Elementwise& norm_traffic(const Norm& norm, const TransformerSpec& model, const Shard& shard) {
+  const bool layer_norm = model.normalization == Normalization::kLayerNorm, fused = fuses_norm(model, shard);
+  if (shard.autocast && norm.of_stream)
+    return (layer_norm ? kStreamLayerNormTraffic : kStreamRmsNormTraffic).of(fused);
+  return (layer_norm ? kLayerNormTraffic : kRmsNormTraffic).of(fused);
+}
+
+const FusedOrEager& residual_gradient_traffic(const Shard& shard) {
+  return shard.autocast ? kStreamGradientTraffic : kResidualGradientTraffic;
 }
 
 // The sum of both gradients of the residual stream in a kernel of its own.
 void add_residual_gradient(Ops& ops, std::int64_t elements, const Shard& shard) {
-  add_memory(ops, "residual gradient", elements, kResidualGradientTraffic.eager.backward, shard);
+  add_memory(ops, "residual gradient", elements, residual_gradient_traffic(shard).eager.backward, shard);
+}
+
+// The residual stream, or its gradient, cast for a block that has no norm before it.
+void add_stream_cast(Ops& ops, std::int64_t elements, const Shard& shard) {
+  if (shard.autocast) add_memory(ops, "autocast", elements, kAutocastTraffic, shard);
 }
 
 }  // namespace
@@ -41,11 +52,11 @@ GatherOf gather_of_block_input(const TransformerSpec& model, const Shard& shard)
 }
 
 Norm residual_norm(std::string_view name, const TransformerSpec& model, const Shard& shard) {
-  return {.name = name, .rows = shard.local_tokens(), .width = model.hidden};
+  return {.name = name, .rows = shard.local_tokens(), .width = model.hidden, .of_stream = true};
 }
 
 void add_norm_forward(Ops& ops, const Norm& norm, const TransformerSpec& model, const Shard& shard) {
-  MemoryPass pass = norm_traffic(model, shard).forward;
+  MemoryPass pass = norm_traffic(norm, model, shard).forward;
   if (norm.feeds_products && fuses_norm(model, shard) && norm_writes_fp8(shard)) pass.bytes -= 1;
   Op op = memory_op(norm.name, norm.rows * norm.width, pass, shard);
   // Statistics in fp32: mean and deviation, or the root mean square alone.
@@ -56,9 +67,10 @@ void add_norm_forward(Ops& ops, const Norm& norm, const TransformerSpec& model, 
 void add_norm_backward(Ops& ops, const Norm& norm, const TransformerSpec& model, const Shard& shard,
                        Residual residual) {
   const std::int64_t elements = norm.rows * norm.width;
-  MemoryPass pass = norm_traffic(model, shard).backward;
+  MemoryPass pass = norm_traffic(norm, model, shard).backward;
   const bool fused = fuses_norm(model, shard);
-  if (residual == Residual::kSummed && fused) pass.bytes += kResidualGradientTraffic.fused.backward.bytes;
+  if (residual == Residual::kSummed && fused)
+    pass.bytes += residual_gradient_traffic(shard).fused.backward.bytes;
   Op op = memory_op(norm.name, elements, pass, shard);
   op.bytes += Bytes(4 * norm.width);  // weight-gradient partials
   ops.push_back(op);
@@ -66,11 +78,13 @@ void add_norm_backward(Ops& ops, const Norm& norm, const TransformerSpec& model,
 }
 
 void add_norm_before_forward(Ops& ops, const Norm& norm, const TransformerSpec& model, const Shard& shard) {
-  if (model.has_norms_before()) add_norm_forward(ops, norm, model, shard);
+  if (model.has_norms_before()) return add_norm_forward(ops, norm, model, shard);
+  add_stream_cast(ops, norm.rows * norm.width, shard);
 }
 
 void add_norm_before_backward(Ops& ops, const Norm& norm, const TransformerSpec& model, const Shard& shard) {
   if (model.has_norms_before()) return add_norm_backward(ops, norm, model, shard, Residual::kSummed);
+  add_stream_cast(ops, norm.rows * norm.width, shard);
   add_residual_gradient(ops, norm.rows * norm.width, shard);
 }
 
@@ -85,11 +99,10 @@ void add_norm_behind_backward(Ops& ops, const Norm& norm, const TransformerSpec&
 void add_residual_forward(Ops& ops, const TransformerSpec& model, const Shard& shard) {
   const std::int64_t elements = shard.local_tokens() * model.hidden;
   const std::string_view name = model.dropout ? "dropout add" : "residual add";
-  if (shard.fused_kernels) {
-    const Elementwise& fused = model.dropout ? kFusedDropoutAddTraffic : kResidualAddTraffic;
-    return add_memory(ops, name, elements, fused.forward, shard);
-  }
-  MemoryPass pass = kResidualAddTraffic.forward;
+  MemoryPass pass =
+      (model.dropout && shard.fused_kernels ? kFusedDropoutAddTraffic : kResidualAddTraffic).forward;
+  if (shard.autocast) pass.bytes += kStreamAddBytes;
+  if (shard.fused_kernels) return add_memory(ops, name, elements, pass, shard);
   const auto join = [&pass](const Elementwise& part) {
     pass.bytes += part.forward.bytes;
     pass.kernels += part.forward.kernels;

@@ -14,6 +14,7 @@ struct Norm {
   std::string_view name;
   std::int64_t rows = 0, width = 0;
   bool feeds_products = false;  // of the same module, which may want them in fp8
+  bool of_stream = false;       // reads the residual stream, which autocast has in fp32
 };
 // Is it one kernel, which also adds the gradient of the residual?
 [[nodiscard]] bool fuses_norm(const TransformerSpec& model, const Shard& shard);

@@ -46,6 +46,8 @@ void forward(Ops& ops, Group group, const Linear& linear, const Shard& shard) {
       .m = linear.tokens, .n = linear.out, .k = linear.in, .batch = group.count, .layout = GemmLayout::kTN};
   add_cast(ops, group.count * linear.tokens * linear.in, linear.input, shard);
   add_weight_cast(ops, cast_of(group, linear, false), shard);
+  if (shard.autocast && !linear.weights_cast)
+    add_memory(ops, "weight cast", group.count * linear.out * linear.in, kAutocastTraffic, shard);
   ops.push_back(gemm_op(group.op, linear.name, shape, operands_and_result(shape, shard), shard));
 }
 
@@ -69,7 +71,9 @@ void weight_gradient(Ops& ops, Group group, const Linear& linear, const Shard& s
   } else {
     const std::int64_t fresh = element_bytes(shard.precision) * weights;
     ops.push_back(gemm_op(group.op, linear.name, shape, read + fresh, shard));
-    ops.push_back({.name = "gradient accumulation", .bytes = Bytes(fresh + accumulate)});
+    if (shard.autocast) add_memory(ops, "gradient cast", weights, kAutocastTraffic, shard);
+    const std::int64_t added = shard.autocast ? element_bytes(shard.gradient) * weights : fresh;
+    ops.push_back({.name = "gradient accumulation", .bytes = Bytes(added + accumulate)});
   }
   // A column sum of dY; fused stacks have it in a GEMM's epilogue.
   if (linear.bias && !shard.fused_kernels) {

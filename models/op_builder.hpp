@@ -27,7 +27,8 @@ struct Linear {
   std::string_view name;
   std::int64_t tokens = 0, out = 0, in = 0;
   bool bias = false;
-  bool sixteen_bit = false;  // even where the other GEMMs run in fp8
+  bool sixteen_bit = false;   // even where the other GEMMs run in fp8
+  bool weights_cast = false;  // under autocast: a product over other tokens has done it
   Fp8Source input = Fp8Source::kSixteenBit, gradient = Fp8Source::kSixteenBit;  // gradient of the output
 };
 

@@ -111,7 +111,7 @@ using LayerOps = ByPass<Ops>;  // what runs again is what shard.recompute says
 [[nodiscard]] LayerOps head_operators(const TransformerSpec& model, const Shard& shard);
 
 // The optimizer step over `parameters` held, of which `sharded` are stepped here (parameters/N under ZeRO >=
-// 1): zeroing, norm, Adam, copy to 16 bit.
+// 1): zeroing, unless the backward makes them anew, norm, Adam, copy to 16 bit.
 [[nodiscard]] Ops optimizer_operators(std::int64_t parameters, std::int64_t sharded, const Shard& shard);
 
 // Of what one GPU holds, the dense parameters' and the routed experts': the former are reduced over data x

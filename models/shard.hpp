@@ -122,6 +122,11 @@ struct MemoryRules {
   // PyTorch's pipeline: every micro-batch has its own receive buffers, and what SoftwareMemory::keep_outputs
   // keeps stays until the step ends, the logits of the last stage with it.
   bool step_messages = false;
+  // Gradients are autograd's: the backward makes them anew, as the step has dropped them, and DDP has buckets beside them
+  // to reduce (PyTorch). Others have buffers that products add to (Megatron-LM), or gradients that they manage themselves.
+  //   source  torch/optim/optimizer.py, zero_grad(set_to_none=True); torch/nn/parallel/distributed.py,
+  //           gradient_as_bucket_view=False
+  bool fresh_gradients = false;
   bool user_buffers = true;  // overlapped tensor collectives have registered buffers (TransformerEngine)
 
   [[nodiscard]] bool is_megatron_fsdp() const { return communication_unit > 0; }
@@ -208,10 +213,19 @@ struct Shard {
   bool sequence_parallel = false;
   bool replicated_embedding = false;  // each tensor rank holds the whole word embedding
   Precision precision = Precision::kBf16;
+  // Weights, their gradients and the residual stream are in fp32; PyTorch casts what products read, weights anew in
+  // each forward, and adds fp32 to what they write.
+  //   source  PyTorch's documentation, torch.amp, "CUDA Ops that can autocast to float16" and "... to float32";
+  //           aten/src/ATen/autocast_mode.cpp, cached_cast
+  bool autocast = false;
   Precision gradient = Precision::kFp32;  // dtype in which gradients are accumulated and reduced
   Precision moment = Precision::kFp32;    // precision of both Adam moments
   bool master_weights = true;             // 16-bit weights have fp32 masters, which are stepped
   bool master_remainders = false;         // masters keep only the 16 bits that bf16 weights lack
+  // The optimizer steps operation by operation over all tensors, with one more list of them for the square roots of the
+  // second moments (PyTorch's `foreach` implementation, the default of its Adam and AdamW unless they are `fused`).
+  //   source  torch/optim/adamw.py, _multi_tensor_adamw
+  bool foreach_step = false;
   Attention attention = Attention::kFlash;
   Recompute recompute = Recompute::kNone;
   RecomputeModules modules = kCoreAttentionOnly;  // modules of selective recompute
@@ -287,6 +301,12 @@ struct Shard {
   // Do the experts' products end in their activation and, with the scales of MXFP8, in its cast?
   [[nodiscard]] bool fuses_experts() const {
     return fused_experts && fused_kernels && has_fused_experts(precision, fp8_recipe);
+  }
+  // The shard of the residual stream.
+  [[nodiscard]] Shard of_stream() const {
+    Shard stream = *this;
+    if (autocast) stream.precision = Precision::kFp32;
+    return stream;
   }
   [[nodiscard]] WeightSplit weight_split() const {
     return {.tensor = tensor, .expert = expert, .expert_tensor = expert_tensor};

@@ -86,6 +86,10 @@ Words fused_loss(const Scenario& scenario) {
   return only_if(!scenario.options.memory.fused_loss, "true");
 }
 
+Words fused_step(const Scenario& scenario) {
+  return only_if(scenario.options.foreach_step, "false");
+}
+
 // States over more replicas, up to all of them.
 Words wider_zero_groups(const Scenario& scenario) {
   const ParallelSpec& parallel = scenario.parallelism;
@@ -174,6 +178,7 @@ constexpr Candidate kCandidates[] = {
     {"training.moment_dtype", narrow_moments},
     {"options.memory.fused_loss", fused_loss},
     {"options.memory.loss_chunks", chunks_of_the_loss},
+    {"options.foreach_step", fused_step},
     {"parallelism.zero_group", wider_zero_groups},
     {"options.reshard_after_forward", gathering_again},
     {"parallelism.tensor", [](const Scenario& s) { return twice(s, &ParallelSpec::tensor); },

@@ -24,18 +24,25 @@ namespace {
 
 using enum MemoryClass;
 
+// Reserved over allocated memory, less 1: 2 to 15 % in steady runs.
+constexpr double kLeastFragmentation = 0.02;
+
 // Tensors that the passes of every stage hold. All ranks share them, and stages of equal content share one
 // entry of `contents`.
 struct PipelineTensors {
   std::vector<StageTensors> contents;
   std::vector<std::size_t> content_of;  // [stage]
   std::vector<PassMemory> passes;       // [stage]
+  // The same but for the gradients that they make; empty if they make none.
+  std::vector<PassMemory> without_gradients;
 
   [[nodiscard]] const StageTensors& of(std::size_t stage) const { return contents[content_of[stage]]; }
 };
 
 PipelineTensors pipeline_tensors(const TransformerSpec& model, const LedgerRequest& request) {
-  const PassHabits habits = pass_habits(request.job.training.recompute, request.job.offload);
+  const PassHabits habits = habits_of(request.job);
+  PassHabits without = habits;
+  without.gradients = {};
   PipelineTensors tensors;
   std::vector<const StageContent*> contents;
   for (const StageContent& content : request.job.plan.stages) {
@@ -48,6 +55,8 @@ PipelineTensors pipeline_tensors(const TransformerSpec& model, const LedgerReque
     const std::size_t stage = tensors.passes.size();
     PassMemory& pass = tensors.passes.emplace_back(pass_memory(tensors.of(stage)));
     add_gradients_of_passes(pass, model, request.job, static_cast<int>(stage));
+    if (habits.gradients.dense > 0)
+      tensors.without_gradients.push_back(pass_memory(model, request.job.shard, content, without));
   }
   return tensors;
 }
@@ -67,6 +76,12 @@ PeakMoment moment_of(const std::vector<Action>& order, const ReplayPeak& peak,
 // for schedules with a flush.
 std::optional<Schedule> replayed(const Schedule& schedule) {
   return schedule.flush ? std::nullopt : std::optional(unrolled(schedule, 2));
+}
+
+// Of a tensor that lives while a pass runs.
+MemoryClass class_of(std::string_view transient) {
+  if (transient == kGradientsMade) return kGradients;
+  return transient == kRecomputedLayer || transient == kHeldForWeightGradients ? kActivations : kBuffers;
 }
 
 // Activations that the passes offload: the forward writes them, its backward reads them.
@@ -107,7 +122,10 @@ class RankLedger {
   Bytes merged_outputs() const;
   void add_buffers(LedgerItems& items, RankStates::When when) const;
   void add_activations(LedgerItems& items, const ReplayPeak& peak, const PipelineTensors& tensors) const;
-  Bytes add_overhead(LedgerItems& items, Bytes step_blocks) const;
+  Bytes beside_gradients(const std::vector<Action>& order, const ReplayPeak& peak,
+                         const PipelineTensors& tensors) const;
+  Bytes add_overhead(LedgerItems& items, Bytes step_blocks, Bytes gradient_blocks) const;
+  Bytes fragmentation(Bytes size, Bytes left) const;
   int communicators() const;
 
   const TransformerSpec& model_;
@@ -217,8 +235,7 @@ void RankLedger::add_activations(LedgerItems& items, const ReplayPeak& peak,
     states_.add_waiting_gradients(items, order[i]);
     const StageTensors& running = tensors.of(static_cast<std::size_t>(order[i].stage));
     for (const SavedTensor& tensor : running.transient(order[i].pass)) {
-      const bool made = tensor.name == kRecomputedLayer || tensor.name == kHeldForWeightGradients;
-      items.add(made ? kActivations : kBuffers, tensor.name, tensor.size);
+      items.add(class_of(tensor.name), tensor.name, tensor.size);
     }
   }
 }
@@ -241,18 +258,40 @@ int RankLedger::communicators() const {
   return count + (one_of_two ? 1 : 0);
 }
 
+// Cached blocks that nothing fits in, of `size` allocated bytes. Before an allocation fails PyTorch gives back what it can,
+// so on a full card they are what is left, down to the least that steady runs show.
+//   source  c10/cuda/CUDACachingAllocator.cpp, malloc: release_cached_blocks and another try
+Bytes RankLedger::fragmentation(Bytes size, Bytes left) const {
+  if (shard_.software.fragmentation) return share_of(size, *shard_.software.fragmentation);
+  const double usual = request_.profile.memory.fragmentation.value;
+  const Bytes unused = share_of(size, usual), least = share_of(size, std::min(usual, kLeastFragmentation));
+  return request_.profile.device.memory == Bytes(0) ? unused : std::max(std::min(unused, left), least);
+}
+
 // Adds overhead. Returns the part of it that is fragmentation.
-Bytes RankLedger::add_overhead(LedgerItems& items, Bytes step_blocks) const {
+Bytes RankLedger::add_overhead(LedgerItems& items, Bytes step_blocks, Bytes gradient_blocks) const {
   const MemoryOverheads& overheads = request_.profile.memory;
-  const double share = shard_.software.fragmentation.value_or(overheads.fragmentation.value);
-  const Bytes unused = share_of(items.allocated(), share);
+  const Bytes blocks = states_.stream_blocks() + gradient_blocks;
+  const Bytes communicators_of_nccl = overheads.communicators.value * communicators();
+  const Bytes others = blocks + step_blocks + overheads.context.value + communicators_of_nccl;
+  const Bytes unused = fragmentation(items.allocated() + gradient_blocks,
+                                     request_.profile.device.memory - items.allocated() - others);
   items.add(kOverhead, "fragmentation", unused);
-  const Bytes blocks = states_.stream_blocks();
   items.add(kOverhead, "blocks of other streams", blocks);
   items.add(kOverhead, "blocks of the step", step_blocks);
   items.add(kOverhead, "CUDA context", overheads.context.value);
-  items.add(kOverhead, "NCCL communicators", overheads.communicators.value * communicators());
+  items.add(kOverhead, "NCCL communicators", communicators_of_nccl);
   return unused + blocks + step_blocks;
+}
+
+// Memory that the passes need beyond their peak, because gradients of a stream of their own take no room that activations
+// have left.
+Bytes RankLedger::beside_gradients(const std::vector<Action>& order, const ReplayPeak& peak,
+                                   const PipelineTensors& tensors) const {
+  const Bytes gradients = states_.gradients_apart();
+  if (gradients == Bytes(0)) return Bytes(0);
+  const ReplayPeak without = replay_memory(order, tensors.without_gradients);
+  return without.live + without.transient + gradients - peak.live - peak.transient;
 }
 
 StageMemory RankLedger::stage(const PipelineTensors& tensors) const {
@@ -273,14 +312,16 @@ StageMemory RankLedger::stage(const PipelineTensors& tensors) const {
   add_activations(items, peak, tensors);
 
   PeakMoment moment;
-  const Bytes blocks = states_.step_blocks() + merged_outputs();
+  Bytes apart = beside_gradients(order, peak, tensors);
+  const Bytes blocks = states_.step_blocks() + merged_outputs() + apart;
   const Bytes reserved = std::max(items.allocated() + blocks, step.allocated());
   if (step.allocated() > items.allocated()) {
     items = std::move(step);
+    apart = Bytes(0);
   } else {
     moment = moment_of(order, peak, tensors.passes);
   }
-  const Bytes fragmentation = add_overhead(items, reserved - items.allocated());
+  const Bytes fragmentation = add_overhead(items, reserved - items.allocated() - apart, apart);
   StageMemory memory = std::move(items).stage(rank_);
   memory.fragmentation = fragmentation;
   memory.moment = moment;

@@ -37,6 +37,7 @@ struct LayerCount {
   bool prediction = false;   // layers of multi-token prediction
   Bytes whole{}, held{};     // of one: its tensors, and what it holds for its weight gradients
   LayerTransient running{};  // of one
+  Bytes gradients{};         // that the backward of one leaves behind (PassHabits::gradients)
 };
 
 void larger(SavedTensors& most, SavedTensors other) {
@@ -69,6 +70,7 @@ class StageSum {
       count.whole = total(layer_tensors(model, plain_, count.kind));
       count.held = held_for_weight_gradients(model, plain_, count.kind);
       count.running = layer_transient(model, plain_, count.kind);
+      count.gradients = gradients_of(count);
     }
   }
 
@@ -186,6 +188,28 @@ class StageSum {
   static Bytes held_by_layer(const LayerCount& count, Half half) {
     return half == Half::kInput ? count.held : Bytes(0);
   }
+  // What the backward makes anew of a layer's gradients, and of those of the head that are not reduced last, with the root.
+  Bytes gradients_of(const LayerCount& count) const {
+    const WeightSplit split = shard_.weight_split();
+    const ParameterShare own =
+        count.prediction ? mtp_parameters(model_, split) : layer_parameters(model_, count.kind, split);
+    return share_of(Bytes(own.dense), habits_.gradients.dense) +
+           share_of(Bytes(own.experts), habits_.gradients.experts);
+  }
+  Bytes gradients_of_head() const {
+    if (!content_.head || reduces_root_last(shard_)) return Bytes(0);
+    return share_of(Bytes(head_parameters(model_, shard_.tensor)), habits_.gradients.dense);
+  }
+  Bytes gradients_of_layers(std::int64_t LayerCount::*number) const {
+    Bytes sum{};
+    for (const LayerCount& count : counts_) sum += count.gradients * (count.*number);
+    return sum;
+  }
+  Bytes all_gradients() const {
+    return gradients_of_head() + gradients_of_layers(&LayerCount::plain) +
+           gradients_of_layers(&LayerCount::recomputed);
+  }
+
   Bytes left_by_head(Half half) const {
     return kept_of_head() - (content_.head && half == Half::kInput ? held_by_head() : Bytes(0));
   }
@@ -200,8 +224,13 @@ class StageSum {
     Bytes others{};
     for (const LayerCount& other : counts_) others += left_by_layer(other, half) * other.plain;
     others -= left_by_layer(count, half);
-    for (const Bytes before : {Bytes(0), others})
-      larger(most, backward_of(count, count.running.recomputed, left_by_head(half) + before, half));
+    const Bytes first = gradients_of_head(),
+                last = first + gradients_of_layers(&LayerCount::plain) - count.gradients;
+    for (const auto& [before, made] : {std::pair{Bytes(0), first}, {others, last}})
+      larger(most, backward_of(
+                       count,
+                       {.again = count.running.recomputed, .gone = left_by_head(half) + before, .made = made},
+                       half));
     return most;
   }
 
@@ -226,20 +255,29 @@ class StageSum {
     // Layers of its own group that have run, where they hold more than what was made again of them.
     const Bytes of_group = std::max(held - count.whole, Bytes(0)) * (group - 1);
     const Bytes gone = left_by_head(half) + left_by_plain_layers(half) - of_group;
+    const Bytes first = gradients_of_head() + gradients_of_layers(&LayerCount::plain),
+                last = first + gradients_of_layers(&LayerCount::recomputed) - count.gradients * group;
     SavedTensors most;
-    for (const Bytes before : {Bytes(0), others})
-      larger(most, backward_of(count, again, gone + before, half));
+    for (const auto& [before, made] : {std::pair{Bytes(0), first}, {others, last}})
+      larger(most, backward_of(count, {.again = again, .gone = gone + before, .made = made}, half));
     return most;
   }
 
-  // Transient memory of a layer's backward that recomputes `again` bytes, when the units before it have let go
-  // of `gone` bytes of its micro-batch.
-  SavedTensors backward_of(const LayerCount& count, Bytes again, Bytes gone, Half half) const {
+  // When a layer's backward runs: bytes that it recomputes, that the units before it have let go of in its micro-batch,
+  // and the gradients that these have made.
+  struct Before {
+    Bytes again, gone, made;
+  };
+  SavedTensors backward_of(const LayerCount& count, const Before& units, Half half) const {
+    const Bytes made = half == Half::kBoth ? units.made : Bytes(0);
+    const Bytes beside = std::clamp(units.gone, Bytes(0), made);  // of them, where activations were
+    const Bytes gone = units.gone - beside, again = units.again;
     const Bytes room = std::max(gone, Bytes(0));
     const Bytes needed = half == Half::kBoth ? count.running.backward : count.running.input_gradients;
     const Bytes working = std::max(needed - room, Bytes(0));
     const Bytes rest = room - (needed - working);
-    return nonzero({{kRecomputedLayer, std::max(again - rest, Bytes(0))},
+    return nonzero({{kGradientsMade, made - beside},
+                    {kRecomputedLayer, std::max(again - rest, Bytes(0))},
                     {"working tensors of a layer", working},
                     {kHeldForWeightGradients, room - gone},
                     {"weight gradient", half == Half::kBoth ? weight_gradient(count.kind) : Bytes(0)}});
@@ -299,6 +337,7 @@ class StageSum {
       const Bytes layer = held_for_weight_gradients(model_, plain_, model_.mtp_kind());
       larger(most, embedding_backward(layer * content_.mtp_layers + held_by_head() * heads()));
     }
+    add(most, nonzero({{kGradientsMade, all_gradients()}}), 1);
     return most;
   }
 
@@ -307,7 +346,10 @@ class StageSum {
   SavedTensors embedding_backward(Bytes kept) const {
     const bool root = reduces_root_last(shard_);
     const Bytes made = root ? root_gradients() : embedding_gradient(model_, shard_);
-    return nonzero({{root ? "gradients of the root" : "word gradient", std::max(made - kept, Bytes(0))}});
+    const Bytes before = all_gradients(), beside = std::min(before, kept);
+    return nonzero(
+        {{kGradientsMade, before - beside},
+         {root ? "gradients of the root" : "word gradient", std::max(made - (kept - beside), Bytes(0))}});
   }
 
   // Unsharded gradients of what lies outside the layers, and their copy for the reduction, beyond a gathered layer and

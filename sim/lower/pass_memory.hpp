@@ -25,10 +25,16 @@
 
 namespace stagecraft {
 
+// Gradients that a backward makes and leaves behind, in bytes a parameter of the rank. None where they are there all
+// the time.
+struct FreshGradients {
+  double dense = 0, experts = 0;
+};
 // Treatment of the kept tensors: checkpoint groups, offload.
 struct PassHabits {
   std::int64_t checkpoint_group = 1;  // layers that full recompute expands at once
   double offloaded = 0;               // share of the layers' kept tensors that lives in host memory
+  FreshGradients gradients = {};
 };
 // A share of a size, to the nearest byte.
 [[nodiscard]] Bytes share_of(Bytes size, double share);
@@ -46,6 +52,8 @@ struct KeptLayers {
 // Transient tensors that count as activations.
 inline constexpr std::string_view kRecomputedLayer = "recomputed layer";
 inline constexpr std::string_view kHeldForWeightGradients = "held for weight gradients";
+// And one that counts as gradients: those that a backward has made, beyond the activations that it has freed.
+inline constexpr std::string_view kGradientsMade = "gradients made by the backward";
 
 // Tensors of a stage, one entry per name over all layers.
 struct StageTensors {

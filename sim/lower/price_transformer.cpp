@@ -52,6 +52,7 @@ EdgePrice price_edge(const TransformerSpec& model, const Network& network, const
 // the reduction buffer, with the same traffic as an accumulation inside the GEMM, and are priced as one.
 //   source  torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py, foreach_reduce_scatter_copy_in.
 bool adds_in_products(const PricingRequest& request) {
+  if (request.training.autocast) return false;  // autograd casts them to fp32 first
   const bool sharded = request.zero_stage() >= 2;
   return request.options.gradient_accumulation_fusion || (sharded && !accumulates_whole(request));
 }
@@ -100,10 +101,12 @@ Shard shard_of(const PricingRequest& request, double fp8_layouts, bool pairs) {
           .sequence_parallel = request.parallelism.sequence_parallel,
           .replicated_embedding = request.parallelism.replicated_embedding,
           .precision = request.training.precision,
+          .autocast = request.training.autocast,
           .gradient = request.training.gradient,
           .moment = request.training.moment,
           .master_weights = request.training.master_weights,
           .master_remainders = request.training.master_remainders && request.offload.optimizer == 0,
+          .foreach_step = request.options.foreach_step,
           .attention = request.training.attention,
           .recompute = request.training.recompute.granularity,
           .modules = request.training.recompute.modules,
@@ -146,7 +149,7 @@ IterationPrices price_transformer(const TransformerSpec& model, const HardwarePr
   if (meets_at_own_links(network, request)) network.own_links = &prices.own_links;
   StagePricing stages(model, network, request);
   const GradientPricing gradients(model, network, request);
-  StageMemories memory(model, request.shard, pass_habits(request.training.recompute, request.offload));
+  StageMemories memory(model, request.shard, habits_of(request));
   for (const HeldStage& held : request.plan.places().all()) {
     prices.stages.push_back(stages.price(held));
     prices.stages.back().memory = memory.of(request.plan.stages[static_cast<std::size_t>(held.stage)]);

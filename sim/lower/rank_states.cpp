@@ -7,6 +7,7 @@
 
 #include "models/fp8_casts.hpp"
 #include "models/memory.hpp"
+#include "models/op_builder.hpp"
 #include "models/operators.hpp"
 #include "sim/lower/gradient_queue.hpp"
 #include "sim/lower/pass_memory.hpp"
@@ -48,6 +49,21 @@ ByteShare whole_gradients(const TransformerSpec& model, const PricingRequest& jo
   const ParallelPlan& plan = job.plan;
   const ByteShare whole = stage_share(model, plan, stage) * Bytes(state_bytes(job.shard).gradient);
   return whole - sharded(whole, plan);
+}
+
+FreshGradients fresh_gradients(const PricingRequest& job) {
+  const ParallelPlan& plan = job.plan;
+  if (!job.shard.rules.fresh_gradients || plan.micro_batches > 1 || plan.pipeline > 1) return {};
+  const auto bytes = static_cast<double>(state_bytes(job.shard).kept_gradient);
+  if (job.zero_stage() < 2) return {.dense = bytes, .experts = bytes};
+  return {.dense = bytes / static_cast<double>(plan.shard_group),
+          .experts = bytes / static_cast<double>(plan.expert_shard_group())};
+}
+
+PassHabits habits_of(const PricingRequest& job) {
+  PassHabits habits = pass_habits(job.training.recompute, job.offload);
+  habits.gradients = fresh_gradients(job);
+  return habits;
 }
 
 // Under ZeRO 2 a queue is no longer than its buckets. Queued gradients and shards together do not exceed the
@@ -190,6 +206,14 @@ Bytes RankStates::stream_blocks() const {
   return largest_run(gathers());
 }
 
+// FSDP's shards of gradients.
+//   source  torch/distributed/fsdp/_fully_shard/_fsdp_collectives.py, foreach_reduce; torch/distributed/fsdp/
+//           _runtime_utils.py, _post_backward_hook
+Bytes RankStates::gradients_apart() const {
+  if (!makes_gradients() || zero() < 2 || !shard_.rules.wraps_modules()) return Bytes(0);
+  return sharded(parameters_ * Bytes(state_bytes(shard_).kept_gradient), plan_).all();
+}
+
 // Weights staged from the host: the unit that computes and the one in transit; under ZeRO 3 the rank's shards
 // of them. Never more than all weights.
 Bytes RankStates::staged_units() const {
@@ -245,7 +269,8 @@ void RankStates::add_weights(LedgerItems& items, When when) const {
 
 void RankStates::add_gradients(LedgerItems& items, When when) const {
   const StateBytes state = state_bytes(shard_);
-  add_sharded(items, kGradients, parameters_ * Bytes(state.kept_gradient), zero() >= 2, 1);
+  if (when == When::kStep || !makes_gradients())
+    add_sharded(items, kGradients, parameters_ * Bytes(state.kept_gradient), zero() >= 2, 1);
   if (accumulates_apart())
     return items.add(kGradients, "16-bit gradients", Bytes(parameters_.all() * kHalfBytes));
   if (!plan_.has_replicas()) return;
@@ -255,6 +280,8 @@ void RankStates::add_gradients(LedgerItems& items, When when) const {
   if (zero() == 2 && !by_unit)
     items.add(kGradients, "bucket", beside_shards(bucket, parameters_ * Bytes(state.gradient)));
   if (zero() < 2 && shard_.software.bucket_copies) items.add(kGradients, "bucket", bucket);
+  if (zero() < 2 && shard_.rules.fresh_gradients)
+    items.add(kGradients, "buckets", Bytes(parameters_.all() * state.gradient));
 }
 
 // Unsharded gradients, reduced unit by unit: those of the unit that runs. Queues are of passes. Where passes
@@ -351,6 +378,11 @@ void RankStates::add_step(LedgerItems& step) const {
     add_sharded(step, kGradients, parameters_ * Bytes(state.gradient_copy), runs_zero() >= 1,
                 1 - request_.job.offload.optimizer);
   step.add(kGradients, "joined gradients", joined_gradients());
+  if (shard_.foreach_step)
+    step.add(kOptimizer, "square roots of the step",
+             held_bytes(parameters_ * Bytes(operand_bytes(shard_.moment)), runs_zero() >= 1,
+                        1 - request_.job.offload.optimizer)
+                 .all());
 }
 
 }  // namespace stagecraft

@@ -11,6 +11,7 @@
 #include "sim/lower/gradient_queue.hpp"
 #include "sim/lower/ledger_items.hpp"
 #include "sim/lower/memory_ledger.hpp"
+#include "sim/lower/pass_memory.hpp"
 #include "sim/lower/stage_parameters.hpp"
 
 namespace stagecraft {
@@ -24,6 +25,12 @@ namespace stagecraft {
 //   source  torch/distributed/pipelining/stage.py, backward_maybe_with_nosync, whose last backward reduces;
 //           torch/distributed/fsdp/_fully_shard/_fsdp_param.py, to_accumulated_grad_if_needed.
 [[nodiscard]] ByteShare whole_gradients(const TransformerSpec& model, const PricingRequest& job, int stage);
+
+// Gradients that the backward makes anew in each iteration: of software that drops them behind the step, where there is
+// one micro-batch to make them. With more of them, or in a pipeline, they are there all the time.
+[[nodiscard]] FreshGradients fresh_gradients(const PricingRequest& job);
+// What the passes of a job do with what they keep and make.
+[[nodiscard]] PassHabits habits_of(const PricingRequest& job);
 
 // Gradients of a stage under Megatron-FSDP, which are not reduced yet while a pass that makes weight gradients
 // runs.
@@ -53,6 +60,8 @@ class RankStates {
   [[nodiscard]] Bytes step_blocks() const;
   // Memory reserved by the gather stream that no other stream can use.
   [[nodiscard]] Bytes stream_blocks() const;
+  // Gradients that the passes make in memory of the stream that reduces them, where no activation was.
+  [[nodiscard]] Bytes gradients_apart() const;
   // Offloaded states, and the fp32 gradients that the host steps them with.
   [[nodiscard]] Bytes on_host() const;
   [[nodiscard]] const std::vector<int>& held() const { return held_; }  // stages, by chunk
@@ -60,6 +69,7 @@ class RankStates {
  private:
   // Do 16-bit gradients of one micro-batch lie beside those that are accumulated in fp32?
   bool accumulates_apart() const;
+  bool makes_gradients() const { return fresh_gradients(request_.job).dense > 0; }
   // The stage that the software's optimizer is made for, whether or not anyone shares.
   int runs_zero() const { return request_.job.parallelism.zero_stage; }
   int zero() const { return request_.job.zero_stage(); }

@@ -171,6 +171,18 @@ void check_embedding(const TransformerSpec& model, const ParallelSpec& spec, con
                "leave it out, or use model.tied_embeddings: false");
 }
 
+// What tensor ranks and multi-token prediction make of a residual stream in fp32 is not known.
+void check_autocast(const TransformerSpec& model, const ParallelSpec& spec, const TrainingSpec& training,
+                    const Reporter& report) {
+  if (!training.autocast || !report.knows({"training.autocast", "parallelism.tensor"})) return;
+  if (spec.tensor > 1)
+    report.error("training.autocast", "not-supported", "tensor ranks are not modelled beside it",
+                 "use parallelism.tensor: 1, or leave it out");
+  if (model.mtp_layers > 0)
+    report.error("training.autocast", "not-supported", "multi-token prediction is not modelled beside it",
+                 "leave it out");
+}
+
 // Products of the numbers stay inside 64 bits below these sizes, also where a rank holds all its micro-batches at
 // once, as under GPipe. In doubles, which do not overflow; 16 bytes an element are more than any tensor has.
 void check_activations(const TransformerSpec& model, const TrainingSpec& training,

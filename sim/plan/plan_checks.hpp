@@ -48,6 +48,9 @@ void check_tensor(const TransformerSpec& model, const ParallelSpec& spec, std::i
                   const Reporter& report);
 // Refuses a replicated embedding whose matrix is the head's.
 void check_embedding(const TransformerSpec& model, const ParallelSpec& spec, const Reporter& report);
+// Refuses autocast beside tensor ranks and multi-token prediction.
+void check_autocast(const TransformerSpec& model, const ParallelSpec& spec, const TrainingSpec& training,
+                    const Reporter& report);
 // Would heads and widths divide over so many tensor ranks?
 [[nodiscard]] bool tensor_divides(const TransformerSpec& model, std::int64_t tensor);
 void check_context(const TransformerSpec& model, const PlanRequest& request, const Reporter& report);

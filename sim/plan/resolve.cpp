@@ -343,6 +343,7 @@ void Resolver::check_model(const TransformerSpec& model) {
   const std::int64_t gpus = gpus_matter ? request_.cluster->gpu_count() : 0;
   check_tensor(model, spec_, gpus, report_);
   check_embedding(model, spec_, report_);
+  check_autocast(model, spec_, request_.training, report_);
   check_context(model, request_, report_);
   check_recompute(model, request_.training, report_);
   if (!report_.knows({"parallelism.pipeline", "parallelism.stage_layers", "parallelism.embedding_as_layer",

@@ -68,6 +68,7 @@ struct TrainingSpec {
   std::int64_t sequence_length = 0;    // tokens of a sample; 0 only for abstract stages
   Precision precision = Precision::kBf16;
   SixteenBitLayers sixteen_bit_layers = {};  // of fp8
+  bool autocast = false;                     // 16-bit products of fp32 weights (Shard::autocast)
   Precision gradient = Precision::kFp32;     // default: fp16 training reduces fp16, all else fp32
   Precision moment = Precision::kFp32;       // precision of both Adam moments
   bool master_weights = true;                // 16-bit weights have fp32 masters, which are stepped
@@ -184,6 +185,7 @@ struct OptionsSpec {
   bool fp8_dispatch = false;  // tokens go to the experts in fp8
   Fp8Attention fp8_attention = Fp8Attention::kNone;
   bool fused_experts = false;
+  bool foreach_step = false;  // the optimizer runs operation by operation (Shard::foreach_step)
   SoftwareMemory memory = {};
   SoftwareRules rules = {};  // of the software
 

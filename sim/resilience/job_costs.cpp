@@ -115,6 +115,7 @@ std::vector<JobLayer> abstract_layers(const Scenario& scenario, const StagesSpec
                                       const Simulation& simulation) {
   const TrainingSpec& training = scenario.training;
   const StateBytes bytes = state_bytes(Shard{.precision = training.precision,
+                                             .autocast = training.autocast,
                                              .gradient = training.gradient,
                                              .moment = training.moment,
                                              .master_weights = training.master_weights});

@@ -45,6 +45,7 @@ MemoryRules read_memory_rules(YamlMap& map) {
     rules.communication_unit = map.integer("communication_unit", {.min = 1, .max = kMostUnitParameters});
   if (map.has("live_parameters"))
     rules.live_parameters = map.integer("live_parameters", {.min = 1, .max = kMostUnitParameters});
+  rules.fresh_gradients = map.boolean("fresh_gradients", false);
   rules.step_messages = map.boolean("step_messages", false);
   rules.user_buffers = map.boolean("user_buffers", true);
   rules.loss_in_16_bit = map.boolean("loss_in_16_bit", false);
@@ -227,7 +228,7 @@ void apply_software(YamlMap& options, const PresetPlaces& places, Scenario& scen
   if (!options.has("gradient_accumulation_fusion"))
     spec.gradient_accumulation_fusion = preset.gradient_accumulation_fusion;
   if (!scenario.origins.contains("options.memory.fp32_logits"))
-    spec.memory.fp32_logits = preset.eager_fp32_logits && !spec.fused_kernels;
+    spec.memory.fp32_logits = (preset.eager_fp32_logits || scenario.training.autocast) && !spec.fused_kernels;
   if (!options.has("fp8_recipe")) spec.fp8_recipe = preset.fp8_recipe;
   spec.rules = preset.rules;
   spec.selective = selective_in(scenario, preset.selective);

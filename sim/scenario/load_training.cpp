@@ -112,6 +112,9 @@ void load_steps(YamlMap& map, ScheduleSpec& spec) {
 // Accumulating in a type that the weights do not have is no recipe of any framework we know.
 void check_gradient(YamlMap& map, const TrainingSpec& spec) {
   const bool half = spec.gradient == Precision::kFp16 || spec.gradient == Precision::kBf16;
+  if (half && spec.autocast)
+    return map.error("gradient_dtype", "contradiction",
+                     "gradients of fp32 weights are fp32 (training.autocast)", "use fp32, or leave it out");
   if (!half || spec.gradient == spec.precision) return;
   if (spec.precision == Precision::kFp8 && spec.gradient == Precision::kBf16) return;
   const std::string_view precision = kPrecisionNames[static_cast<std::size_t>(spec.precision)];
@@ -302,6 +305,17 @@ Precision load_precision(YamlMap& training) {
   return Precision::kFp8;
 }
 
+// Casts to 16 bit alone: to Transformer Engine's own autocast fp8 is a precision.
+bool load_autocast(YamlMap& training, Precision precision) {
+  const bool autocast = training.boolean("autocast", false);
+  if (!autocast || precision == Precision::kBf16 || precision == Precision::kFp16) return autocast;
+  training.error(
+      "autocast", "contradiction",
+      fmt::format("{} weights are not cast to 16 bit", kPrecisionNames[static_cast<std::size_t>(precision)]),
+      "use precision: bf16 or fp16, or leave it out");
+  return false;
+}
+
 TrainingSpec load_training(YamlMap& root) {
   YamlMap map = root.map("training");
   TrainingSpec spec;
@@ -312,10 +326,11 @@ TrainingSpec load_training(YamlMap& root) {
                              : 0;
   spec.precision = load_precision(map);
   spec.sixteen_bit_layers = load_sixteen_bit_layers(map);
+  spec.autocast = load_autocast(map, spec.precision);
   spec.recompute = load_recompute(map);
   spec.attention = map.choose("attention", kAttentionNames, Attention::kFlash);
   (void)map.choice("optimizer", to_strings(kOptimizerNames), 0);
-  const bool fp16 = spec.precision == Precision::kFp16;
+  const bool fp16 = spec.precision == Precision::kFp16 && !spec.autocast;
   spec.gradient = map.choose("gradient_dtype", std::span(kPrecisionNames).first(3),
                              fp16 ? Precision::kFp16 : Precision::kFp32);
   check_gradient(map, spec);
@@ -372,6 +387,7 @@ OptionsSpec load_options(YamlMap& root) {
   spec.fp8_dispatch = map.boolean("fp8_dispatch", false);
   spec.fp8_attention = map.choose("fp8_attention", kFp8AttentionNames, Fp8Attention::kNone);
   spec.fused_experts = map.boolean("fused_experts", false);
+  spec.foreach_step = map.boolean("foreach_step", false);
   spec.memory = load_software_memory(map);
   map.finish();
   return spec;

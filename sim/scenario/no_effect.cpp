@@ -17,8 +17,9 @@ namespace stagecraft {
 
 namespace {
 
-constexpr std::array<std::string_view, 39> kIdleOfStages = {"training.precision",
+constexpr std::array<std::string_view, 41> kIdleOfStages = {"training.precision",
                                                             "training.sixteen_bit_layers",
+                                                            "training.autocast",
                                                             "training.recompute",
                                                             "training.attention",
                                                             "training.gradient_dtype",
@@ -53,6 +54,7 @@ constexpr std::array<std::string_view, 39> kIdleOfStages = {"training.precision"
                                                             "options.fp8_dispatch",
                                                             "options.fp8_attention",
                                                             "options.fused_experts",
+                                                            "options.foreach_step",
                                                             "offload.optimizer",
                                                             "offload.activations",
                                                             "offload.weights"};
@@ -151,7 +153,7 @@ bool shards_are_fp32(const Scenario& scenario) {
 }
 
 bool shards_are_masters(const Scenario& scenario) {
-  return shards_are_fp32(scenario) && scenario.training.master_weights &&
+  return shards_are_fp32(scenario) && scenario.training.master_weights && !scenario.training.autocast &&
          scenario.training.precision != Precision::kFp32;
 }
 
@@ -159,7 +161,8 @@ bool shards_are_masters(const Scenario& scenario) {
 std::string_view why_masters_are_whole(const Scenario& scenario) {
   const TrainingSpec& training = scenario.training;
   const bool fp8 = training.precision == Precision::kFp8;
-  if (training.precision != Precision::kBf16 && !fp8) return "the weights are not bf16";
+  if ((training.precision != Precision::kBf16 && !fp8) || training.autocast)
+    return "the weights are not bf16";
   if (!training.master_weights) return "training.master_weights is false";
   if (fp8 && scenario.options.holds_fp8(scenario.parallelism.zero_stage))
     return "options.fp8_parameters keeps weights in fp8, whose masters are whole";
@@ -236,8 +239,8 @@ void listen_to_degrees(Listener& listener, const Scenario& scenario) {
   listener.say("parallelism.zero_stage", parallel.zero_stage > 0 && zero == 0 && !chooses_code(scenario),
                one_replica ? "there is one replica, and nobody to share with"
                            : "parallelism.zero_group is 1, and nobody shares");
-  listener.say("training.master_weights", scenario.training.precision == Precision::kFp32,
-               "fp32 weights are their own masters");
+  const bool fp32_weights = scenario.training.precision == Precision::kFp32 || scenario.training.autocast;
+  listener.say("training.master_weights", fp32_weights, "fp32 weights are their own masters");
   listen_to_remainders(listener, scenario);
   listener.say("options.memory.whole_gradients", keeps_gradients_whole(scenario) && zero < 2,
                "gradients are sharded under ZeRO 2 and 3 of several replicas only");
@@ -246,6 +249,8 @@ void listen_to_degrees(Listener& listener, const Scenario& scenario) {
                options.memory.keep_outputs && parallel.pipeline == 1 &&
                    !leaves_logits(options.memory, options.rules.memory, parallel.tensor),
                "parallelism.pipeline is 1, and the loss leaves no logits");
+  listener.say("options.gradient_accumulation_fusion", scenario.training.autocast,
+               "products of training.autocast write 16 bit, and gradients are fp32");
   listener.say("options.gradient_accumulation_fusion", zero >= 2 && !keeps_gradients_whole(scenario),
                "gradients of ZeRO 2 and 3 are reduced after each pass, and added to nothing");
   listen_to_loss(listener, scenario);

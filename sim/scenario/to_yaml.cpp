@@ -315,6 +315,7 @@ void print(Emitter& out, const TrainingSpec& spec) {
     out.number("last", spec.sixteen_bit_layers.last);
     out.close();
   }
+  if (spec.autocast) out.flag("autocast", true);
   print_recompute(out, spec.recompute);
   out.field("attention", word(spec.attention, kAttentionNames));
   out.field("optimizer", "adam");
@@ -350,6 +351,7 @@ void print_options(Emitter& out, const Scenario& scenario) {
   if (spec.fp8_attention != Fp8Attention::kNone)
     out.field("fp8_attention", word(spec.fp8_attention, kFp8AttentionNames));
   if (spec.fused_experts) out.flag("fused_experts", true);
+  if (spec.foreach_step) out.flag("foreach_step", true);
   out.open("memory");
   out.flag("fused_loss", spec.memory.fused_loss);
   out.flag("compiled_loss", spec.memory.compiled_loss);

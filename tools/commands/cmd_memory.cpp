@@ -133,6 +133,7 @@ std::vector<std::string> keys_not_read(const Scenario& scenario) {
   for (const auto& [key, moves] :
        {std::pair{"training.recompute", training.recompute.granularity != Recompute::kNone},
         {"training.precision", training.precision == Precision::kFp32},
+        {"training.autocast", training.autocast},
         {"training.gradient_dtype", training.gradient != Precision::kFp32},
         {"training.moment_dtype", training.moment != Precision::kFp32},
         {"training.master_weights", !training.master_weights},

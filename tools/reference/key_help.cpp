@@ -261,6 +261,12 @@ constexpr KeyHelp kScenarioHelp[] = {
             "none"},
     KeyHelp{"training.sixteen_bit_layers.first", "of the first layers, how many"},
     KeyHelp{"training.sixteen_bit_layers.last", "of the last layers"},
+    KeyHelp{"training.autocast",
+            "weights, gradients and the residual stream are fp32, and PyTorch casts what products read "
+            "(`torch.autocast`, as in "
+            "nanoGPT, Lightning's `bf16-mixed` or Transformers' `bf16`); not of FSDP's own mixed precision, "
+            "which gathers in "
+            "16 bit"},
     KeyHelp{"training.gradient_dtype", "of gradients that are accumulated and reduced",
             "`fp16` in fp16 training, else `fp32`"},
     KeyHelp{
@@ -355,6 +361,10 @@ constexpr KeyHelp kScenarioHelp[] = {
             "of `mxfp8` and `nvfp4`: products of the experts end in their activation and its cast "
             "(Transformer Engine's "
             "fused grouped MLP, Megatron-LM's `--use-transformer-engine-op-fuser`)"},
+    KeyHelp{"options.foreach_step",
+            "the optimizer steps operation by operation over all tensors, and makes one more of each "
+            "(PyTorch's Adam and "
+            "AdamW unless they are `fused`; Transformers' `adamw_torch`)"},
     KeyHelp{"options.memory", "what the software leaves on the GPU"},
     KeyHelp{"options.memory.fused_loss",
             "the loss is one kernel, and writes its gradient over the 16-bit logits (Transformer Engine's, "
@@ -364,7 +374,7 @@ constexpr KeyHelp kScenarioHelp[] = {
             "copies its "
             "softmax"},
     KeyHelp{"options.memory.fp32_logits", "the loss is PyTorch's own over fp32 logits",
-            "`false`; `true` of deepspeed, and of fsdp2 without `fused_kernels`"},
+            "`false`; without `fused_kernels` `true` of deepspeed, fsdp2 and `training.autocast`"},
     KeyHelp{
         "options.memory.loss_chunks",
         "parts of the tokens over which head and loss run, each forward and backward before the next "

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "models/operators.hpp"
+#include "sim/lower/pass_memory.hpp"
 #include "tests/models/zoo.hpp"
 
 namespace stagecraft {
@@ -400,6 +401,107 @@ TEST(Step, HasFp32CopiesOfSixteenBitGradients) {
   job.options.memory.bucket_copies = true;
   job.training.sequence_length = 1024;
   EXPECT_LT(memory_of(job).of(MemoryClass::kGradients), Bytes((2 + 4) * kParameters));
+}
+
+// 5 % where there is room, what is left of a full card, and at least 2 %; what a scenario says is never less.
+TEST(Fragmentation, GivesWayOnAFullCard) {
+  Job job = zero(1, 8);
+  job.profile.memory.fragmentation.value = 0.05;
+  const StageMemory roomy = memory_of(job);
+  const Bytes allocated = roomy.allocated();
+  const auto on = [&](double share) {
+    job.profile.device.memory = share_of(allocated, share);
+    return item_of(memory_of(job), "fragmentation");
+  };
+  EXPECT_EQ(item_of(roomy, "fragmentation"), share_of(allocated, 0.05));
+  EXPECT_EQ(on(1.2), share_of(allocated, 0.05));
+  EXPECT_EQ(on(1.04), share_of(allocated, 1.04) - allocated);
+  EXPECT_EQ(on(1.01), share_of(allocated, 0.02));
+  job.options.memory.fragmentation = 0.05;
+  EXPECT_EQ(on(1.01), share_of(allocated, 0.05));
+}
+
+// A foreach optimizer makes the square roots of the second moments that it steps.
+TEST(Step, OfAForeachOptimizerHasOneMoreListOfTensors) {
+  for (const int stage : {0, 1}) {
+    SCOPED_TRACE(stage);
+    Job job = zero(stage, 8);
+    job.training.sequence_length = 128;
+    job.options.memory.fused_loss = true;
+    const Bytes plain = memory_of(job).in_step[static_cast<std::size_t>(MemoryClass::kOptimizer)];
+    job.options.foreach_step = true;
+    const StageMemory memory = memory_of(job);
+    EXPECT_FALSE(memory.moment.action.has_value());
+    EXPECT_EQ(memory.in_step[static_cast<std::size_t>(MemoryClass::kOptimizer)] - plain,
+              Bytes(4 * kParameters / (stage == 1 ? 8 : 1)));
+  }
+}
+
+Job fresh(Job job, int micro_batches) {
+  job.options.rules.memory.fresh_gradients = true;
+  job.micro_batches = micro_batches;
+  return job;
+}
+
+Job accumulated(Job job, int micro_batches) {
+  job.micro_batches = micro_batches;
+  return job;
+}
+
+// Where the loss needs most, none of them is there yet; where the step does, all are.
+TEST(FreshGradients, AreNotThereBeforeTheBackwardOfTheOnlyMicroBatch) {
+  Job large = zero(0, 1);
+  large.training.micro_batch_size = 4;
+  const StageMemory with = memory_of(fresh(large, 1)), without = memory_of(accumulated(large, 1));
+  ASSERT_TRUE(with.moment.action.has_value());
+  EXPECT_EQ(with.of(MemoryClass::kGradients), Bytes(0));
+  EXPECT_EQ(without.allocated() - with.allocated(), Bytes(4 * kParameters));
+  constexpr auto kOf = static_cast<std::size_t>(MemoryClass::kGradients);
+  EXPECT_EQ(with.beside_passes[kOf], Bytes(0));
+  EXPECT_EQ(with.in_step[kOf], Bytes(4 * kParameters));
+  Job small = zero(0, 1);
+  small.training.sequence_length = 64;
+  small.options.memory.fused_loss = true;
+  EXPECT_EQ(memory_of(fresh(small, 1)).of(MemoryClass::kGradients), Bytes(4 * kParameters));
+  EXPECT_EQ(memory_of(fresh(zero(0, 1), 2)).allocated(), memory_of(accumulated(zero(0, 1), 2)).allocated());
+}
+
+// They grow while activations shrink: never less than what either end needs, never more than both together.
+TEST(FreshGradients, LieWhereActivationsWere) {
+  for (const Recompute recompute : {Recompute::kNone, Recompute::kFull})
+    for (const std::int64_t length : {512, 2048, 8192, 32768}) {
+      SCOPED_TRACE(length);
+      Job job = zero(0, 1);
+      job.training.sequence_length = length;
+      job.training.recompute.granularity = recompute;
+      const Bytes states(14 * kParameters);
+      const Bytes most = memory_of(accumulated(job, 1)).allocated(),
+                  here = memory_of(fresh(job, 1)).allocated();
+      EXPECT_LE(here, most);
+      EXPECT_GE(here, most - Bytes(4 * kParameters));
+      EXPECT_GE(here, states + Bytes(4 * kParameters));
+    }
+}
+
+// FSDP's shards of gradients lie in memory of their own stream, where nothing else finds room: reserved all the time.
+TEST(FreshGradients, OfFsdpAreReservedAllTheTime) {
+  Job job = zero(3, 8);
+  job.options.rules.memory.fp32_shards = true;
+  for (const bool fully_shard : {false, true}) {
+    SCOPED_TRACE(fully_shard);
+    job.options.rules.memory.fully_shard = fully_shard;
+    const StageMemory with = memory_of(fresh(job, 1)), without = memory_of(accumulated(job, 1));
+    EXPECT_LT(with.allocated(), without.allocated());
+    EXPECT_EQ(with.reserved(), without.reserved());
+  }
+}
+
+// DDP reduces buckets beside the gradients; FSDP has none.
+TEST(FreshGradients, OfReplicasHaveBuckets) {
+  EXPECT_EQ(item_of(memory_of(fresh(zero(0, 8), 8)), "buckets"), Bytes(4 * kParameters));
+  EXPECT_EQ(item_of(memory_of(accumulated(zero(0, 8), 8)), "buckets"), Bytes(0));
+  EXPECT_EQ(item_of(memory_of(fresh(zero(0, 1), 8)), "buckets"), Bytes(0));
+  EXPECT_EQ(item_of(memory_of(fresh(zero(3, 8), 8)), "buckets"), Bytes(0));
 }
 
 // One tensor of 16-bit gradients of the shard and one of their fp32 copies: no block that the activations

@@ -54,6 +54,8 @@ TEST_P(BadScenario, GivesExactlyTheExpectedMessages) {
 }
 
 constexpr const char* kFiles[] = {"alias-bomb",
+                                  "autocast",
+                                  "autocast-of-fp8",
                                   "background-places",
                                   "batch-does-not-divide",
                                   "chunks-do-not-divide",

@@ -648,6 +648,26 @@ TEST(Scenario, ReadsEveryDegreeBackFromItsYaml) {
   }
 }
 
+// Weights are fp32, so gradients are, in fp16 as well, and a loss that nothing fuses casts its logits.
+TEST(Scenario, ReadsAutocastBackFromItsYaml) {
+  const std::string head = "stagecraft: 1\nmodel: llama-3-8b\ncluster: {node: dgx-a100-80gb, nodes: 1}\n";
+  for (const std::string precision : {"bf16", "fp16"}) {
+    const std::string training =
+        "training: {global_batch_size: 8, sequence_length: 1024, precision: " + precision +
+        ", autocast: true}\n";
+    const Result first = read(head + training + "options: {software: fsdp-2023}\n");
+    ASSERT_TRUE(first.scenario) << first.messages;
+    EXPECT_TRUE(first.scenario->training.autocast);
+    EXPECT_EQ(first.scenario->training.gradient, Precision::kFp32);
+    EXPECT_TRUE(first.scenario->options.memory.fp32_logits);
+    const Result second = read(to_yaml(*first.scenario));
+    ASSERT_TRUE(second.scenario) << second.messages << to_yaml(*first.scenario);
+    EXPECT_EQ(first.scenario->training, second.scenario->training);
+    const Result fused = read(head + training + "options: {software: fsdp-2023, fused_kernels: true}\n");
+    EXPECT_FALSE(fused.scenario->options.memory.fp32_logits);
+  }
+}
+
 // Graphs are those that all devices have, whichever is first; the fabric without a word is the first node's.
 TEST(Scenario, SaysWhatItTakesWhereKindsOfNodesDiffer) {
   const std::string h100 = "{node: dgx-h100, nodes: 2}", gb200 = "{node: gb200-nvl72, nodes: 4}",

@@ -119,6 +119,8 @@ Scenario drawn(Scenario scenario, const Degrees& degrees, Draw& draw) {
     scenario.options.fp8_dispatch = draw.below(2) == 0;
     scenario.options.fused_experts = draw.below(2) == 0;
   }
+  const bool predicts = std::get<TransformerSpec>(scenario.model).mtp_layers > 0;
+  if (degrees.tensor == 1 && !predicts) scenario.training.autocast = draw.below(4) == 0;
   if (degrees.gpus() < 8)
     scenario.cluster->gpus_used = degrees.gpus();
   else
@@ -129,8 +131,9 @@ Scenario drawn(Scenario scenario, const Degrees& degrees, Draw& draw) {
 std::string name_of(const char* family, const Scenario& s) {
   const ParallelSpec& p = s.parallelism;
   return fmt::format(
-      "{} p{} v{} t{}{} c{} ({}) d{} e{} et{} zero {} over {}, recompute {}/{}/{}, offload {} {} {}", family,
-      p.pipeline, p.virtual_stages, p.tensor, p.sequence_parallel ? " sp" : "", p.context,
+      "{}{} p{} v{} t{}{} c{} ({}) d{} e{} et{} zero {} over {}, recompute {}/{}/{}, offload {} {} {}",
+      family, s.training.autocast ? " autocast" : "", p.pipeline, p.virtual_stages, p.tensor,
+      p.sequence_parallel ? " sp" : "", p.context,
       kContextExchangeNames[static_cast<std::size_t>(p.context_exchange)], *p.data, p.expert, p.expert_tensor,
       p.zero_stage, p.zero_group.value_or(0), static_cast<int>(s.training.recompute.granularity),
       static_cast<int>(s.training.recompute.method), s.training.recompute.layers, s.offload.optimizer,

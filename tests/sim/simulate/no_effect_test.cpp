@@ -67,6 +67,7 @@ const Alternatives kAlternatives[] = {
     {"training.master_weights", "true", "false"},
     {"training.master_remainders", "true", "false"},
     {"training.precision", "bf16", "fp16"},
+    {"training.autocast", "false", "true"},
     {"training.sequence_length", "1024", "2048"},
     {"cluster.fabric.switch_latency", "1 us", "2 us"},
     {"cluster.fabric.oversubscription", "1", "2"},

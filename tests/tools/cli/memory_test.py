@@ -32,7 +32,7 @@ class Memory(Case):
     # What is advised is the first of the what-ifs: alone it does, or the hint says what it leaves and where to look on.
     def test_advice_that_would_do_is_the_fastest_that_fits(self):
         for command in ("run", "memory"):
-            too_much = [command, FLAGSHIP, "--require-fit", "--set", "training.micro_batch_size=4"]
+            too_much = [command, FLAGSHIP, "--require-fit", "--set", "training.micro_batch_size=6"]
             ran = stagecraft(*too_much)
             self.assertEqual(NO, ran.returncode)
             advice = re.search(r"\n  hint: (--set .*): ([\d.]+) GiB, ([\d.]+) s an iteration; `stagecraft memory` prices other "
@@ -57,7 +57,7 @@ class Memory(Case):
         self.assertAlmostEqual(changed["memory"]["peak_bytes"] / 2**30, float(leaves[2]), delta=0.5)
 
     def test_an_iteration_that_does_not_fit_says_where_room_is_priced(self):
-        too_much = ["run", FLAGSHIP, "--set", "training.micro_batch_size=4"]
+        too_much = ["run", FLAGSHIP, "--set", "training.micro_batch_size=6"]
         note = (f"memory: `stagecraft memory {FLAGSHIP}` prices changes that make room, `stagecraft search {FLAGSHIP}` looks for "
                 "plans that fit")
         said = lambda *words: " ".join(stagecraft(*words).stdout.split())
@@ -67,7 +67,7 @@ class Memory(Case):
     def test_a_job_that_no_change_makes_fit_is_sent_to_search(self):
         sent = f"none of these changes fits; `stagecraft search {FLAGSHIP}` looks for plans that do\n"
         self.assertTrue(stagecraft("memory", FLAGSHIP, *self.FOR_NO_PLAN).stdout.endswith(sent))
-        self.assertNotIn(sent, stagecraft("memory", FLAGSHIP, "--set", "training.micro_batch_size=4").stdout)
+        self.assertNotIn(sent, stagecraft("memory", FLAGSHIP, "--set", "training.micro_batch_size=6").stdout)
 
     def test_what_ifs_come_true(self):
         scenario = "scenarios/llama3-8b-64xA100.yaml"
@@ -142,7 +142,7 @@ class Memory(Case):
             self.assertEqual(shards, "parallelism.zero_stage=" in ran.stderr, ran.stderr)
 
     def test_memory_itemises_and_tries_what_would_make_it_fit(self):
-        ran = stagecraft("memory", FLAGSHIP, "--set", "training.micro_batch_size=4", "--json")
+        ran = stagecraft("memory", FLAGSHIP, "--set", "training.micro_batch_size=6", "--json")
         answer = self.results(ran)[0]
         for stage in answer["memory"]["stages"]:
             for kind in ("weights", "gradients", "optimizer", "activations", "buffers", "overhead"):
@@ -159,7 +159,7 @@ class Memory(Case):
         self.assertEqual(fitting, [w["iteration_time_s"] for w in what_ifs[:len(fitting)]])
         # What is offered can be asked for.
         changes = [word for change in what_ifs[0]["set"] for word in ("--set", change)]
-        again = stagecraft("memory", FLAGSHIP, "--set", "training.micro_batch_size=4", *changes, "--json")
+        again = stagecraft("memory", FLAGSHIP, "--set", "training.micro_batch_size=6", *changes, "--json")
         self.assertEqual(what_ifs[0]["peak_bytes"], self.results(again)[0]["memory"]["peak_bytes"])
 
     def test_memory_tries_weights_in_fp8_where_products_are(self):
