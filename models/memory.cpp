@@ -8,83 +8,13 @@
 #include "models/expert_exchange.hpp"
 #include "models/fp8_casts.hpp"
 #include "models/layer_matrices.hpp"
-#include "models/norm_operators.hpp"
+#include "models/layer_sizes.hpp"
 #include "models/op_builder.hpp"
 #include "models/partition.hpp"
 
 namespace stagecraft {
 
 namespace {
-
-constexpr std::int64_t kFp32 = 4;  // bytes
-
-// Sizes in bytes of the building blocks of a layer's tensors.
-class LayerSizes {
- public:
-  LayerSizes(const TransformerSpec& model, const Shard& shard)  // both outlive it
-      : model_(model), shard_(shard), widths_(widths(model, shard.tensor)) {}
-
-  [[nodiscard]] std::int64_t element() const { return element_bytes(shard_.precision); }
-  // One row as wide as the residual stream for each local token, as products read it; and one of the stream itself.
-  [[nodiscard]] std::int64_t residual() const { return element() * shard_.local_tokens() * model_.hidden; }
-  [[nodiscard]] std::int64_t stream() const { return shard_.autocast ? 2 * residual() : residual(); }
-  // The residual stream of all tokens of the tensor group: the input of a column-parallel GEMM.
-  [[nodiscard]] std::int64_t gathered() const { return element() * shard_.tokens() * model_.hidden; }
-  // What is kept of that input for its weight gradient.
-  [[nodiscard]] std::int64_t column_input() const {
-    return shard_.keeps_gathered() ? gathered() : residual();
-  }
-  [[nodiscard]] std::int64_t mask() const {
-    return model_.dropout ? shard_.local_tokens() * model_.hidden : 0;
-  }
-  [[nodiscard]] std::int64_t columns(std::int64_t width) const { return element() * shard_.tokens() * width; }
-  [[nodiscard]] std::int64_t query() const { return columns(widths_.query); }
-  [[nodiscard]] std::int64_t key() const { return columns(widths_.key_value); }
-  [[nodiscard]] std::int64_t value() const { return columns(widths_.value); }
-  [[nodiscard]] std::int64_t output() const { return columns(widths_.output); }
-  [[nodiscard]] std::int64_t log_sum_exp() const { return 4 * shard_.tokens() * widths_.heads; }
-  // Elements of the score matrix: a context rank has s/c queries against all keys.
-  [[nodiscard]] std::int64_t scores() const { return shard_.tokens() * widths_.heads * shard_.sequence; }
-  // Softmax output; dropout's output and mask.
-  [[nodiscard]] std::int64_t saved_scores() const {
-    return scores() * (model_.dropout ? 2 * element() + 1 : element());
-  }
-  // Bytes kept of a tensor that only a GEMM reads.
-  [[nodiscard]] std::int64_t input(std::int64_t bytes) const {
-    return shard_.keeps_fp8() ? copy(bytes) : bytes;
-  }
-  // The GEMM's own fp8 copy of an input that another operator keeps in 16 bit.
-  [[nodiscard]] std::int64_t copy(std::int64_t bytes) const {
-    return shard_.keeps_fp8() ? cast_bytes(bytes / element(), shard_) : 0;
-  }
-  [[nodiscard]] std::int64_t up() const { return columns(widths_.up); }
-  [[nodiscard]] std::int64_t ffn() const { return columns(widths_.ffn); }
-  [[nodiscard]] bool eager_activation() const { return !fuses_activation(model_, shard_); }
-  [[nodiscard]] bool eager_gate() const { return is_gated(model_.activation) && eager_activation(); }
-  // Bytes that a norm keeps of an input of `bytes`: the input. Eager RMSNorm keeps an fp32 copy, which is
-  // squared and scaled, and the normalised tensor, which the weight multiplies.
-  [[nodiscard]] std::int64_t normed(std::int64_t bytes) const {
-    return keeps_two() ? bytes / element() * kFp32 + bytes : bytes;
-  }
-  // The same of the residual stream, which in fp32 needs no copy.
-  [[nodiscard]] std::int64_t normed_stream() const {
-    if (!shard_.autocast) return normed(residual());
-    return keeps_two() ? 2 * stream() : stream();
-  }
-  // 16-bit copies that autocast makes of weights, which autograd keeps.
-  [[nodiscard]] std::int64_t cast(std::int64_t weights) const {
-    return shard_.autocast ? element() * weights : 0;
-  }
-
- private:
-  [[nodiscard]] bool keeps_two() const {
-    return model_.normalization == Normalization::kRmsNorm && !fuses_norm(model_, shard_);
-  }
-
-  const TransformerSpec& model_;
-  const Shard& shard_;
-  const Widths widths_;
-};
 
 // Names of the function of the gate, which is kept where the multiplication is a kernel of its own.
 struct GateNames {
@@ -93,10 +23,6 @@ struct GateNames {
 constexpr GateNames gate_of(const TransformerSpec& model) {
   if (model.activation == Activation::kGeglu) return {"gelu(gate)", "expert gelu(gate)", "shared gelu(gate)"};
   return {"silu(gate)", "expert silu(gate)", "shared silu(gate)"};
-}
-
-void keep(SavedTensors& tensors, std::string_view name, std::int64_t size) {
-  if (size > 0) tensors.push_back({.name = name, .size = Bytes(size)});
 }
 
 // Bytes kept for a norm of the residual stream. A recomputed norm keeps its input only.
@@ -291,51 +217,6 @@ void keep_experts(SavedTensors& tensors, const TransformerSpec& model, const Sha
   keep(tensors, "feed-forward dropout mask", sizes.mask());
 }
 
-// Logits of `tokens` tokens that the head makes on a rank.
-std::int64_t made_logits(const TransformerSpec& model, const Shard& shard, std::int64_t tokens) {
-  return tokens * vocabulary_share(model, shard.tensor);
-}
-
-// And those that its loss reads.
-std::int64_t read_logits(const TransformerSpec& model, const Shard& shard, std::int64_t tokens) {
-  return tokens * vocabulary_share(model, shard.loss_ranks());
-}
-
-// Matrices of `logits` elements that a loss keeps, and has besides in either pass, in bytes.
-struct LossMatrices {
-  std::string_view name;  // of the kept one
-  std::int64_t kept = 0, forward = 0, backward = 0;
-};
-LossMatrices matrices_of(const Shard& shard, std::int64_t logits) {
-  const std::int64_t sixteen = element_bytes(shard.precision) * logits, fp32 = kFp32 * logits;
-  switch (shard.loss()) {
-    case LossKind::kFused:
-      return {.name = "logits, then their gradient", .kept = sixteen};
-    case LossKind::k16Bit:
-      return {.name = "logits", .kept = sixteen, .forward = 0, .backward = sixteen};
-    case LossKind::kSoftmax:  // the gradient; the logits are freed before it
-      return {.name = "softmax of the logits", .kept = fp32, .forward = sixteen, .backward = sixteen};
-    case LossKind::kCompiled:
-      return {.name = "softmax of the logits", .kept = fp32, .forward = sixteen, .backward = sixteen + fp32};
-    case LossKind::kFp32Logits:  // gradients of the loss and of log-softmax
-      return {.name = "softmax of the logits", .kept = fp32, .forward = fp32, .backward = 2 * fp32};
-    case LossKind::kShardedFp32Logits:
-      return {.name = "softmax of the logits", .kept = fp32, .forward = fp32, .backward = 3 * fp32};
-  }
-  return {};
-}
-
-// Of the logits of `tokens` tokens that a rank reads. Gathered ones lie beside those that it has made, and their
-// gradient beside its own part of it.
-LossMatrices loss_matrices(const TransformerSpec& model, const Shard& shard, std::int64_t tokens) {
-  LossMatrices matrices = matrices_of(shard, read_logits(model, shard, tokens));
-  if (!shard.gathers_logits()) return matrices;
-  const std::int64_t own = element_bytes(shard.precision) * made_logits(model, shard, tokens);
-  matrices.forward += own;
-  matrices.backward += own;
-  return matrices;
-}
-
 // Key and value blocks of a context ring in transit: two at a time (Liu et al., arXiv 2310.01889). In the
 // backward their gradients travel along. An all-gather holds all blocks at once.
 struct RingBytes {
@@ -423,43 +304,6 @@ std::string_view input_among_tensors(const TransformerSpec& model, const Shard& 
   return shard.keeps_fp8() || shard.keeps_gathered() || shard.autocast ? "" : "QKV input";
 }
 
-SavedTensors mtp_tensors(const TransformerSpec& model, const Shard& shard) {
-  const LayerSizes sizes(model, shard);
-  SavedTensors tensors = embedding_tensors(model, shard);
-  if (shard.recompute == Recompute::kFull) {
-    keep(tensors, "multi-token embedding", sizes.residual());
-    return tensors;
-  }
-  keep(tensors, "multi-token norm inputs", sizes.normed(2 * sizes.residual()));
-  keep(tensors, "multi-token projection input", sizes.input(2 * sizes.column_input()));
-  return tensors;
-}
-
-SavedTensors embedding_tensors(const TransformerSpec& model, const Shard& shard) {
-  const LayerSizes sizes(model, shard);
-  constexpr std::int64_t kTokenId = 8;
-  SavedTensors tensors;
-  keep(tensors, "token ids", kTokenId * shard.tokens());
-  keep(tensors, "embedding dropout mask", sizes.mask());
-  return tensors;
-}
-
-SavedTensors head_tensors(const TransformerSpec& model, const Shard& shard) {
-  const Shard of_head = shard_of_head(shard);
-  const LayerSizes sizes(model, of_head);
-  SavedTensors tensors;
-  keep(tensors, "final norm input", sizes.normed_stream());
-  keep(tensors, "16-bit weights of the head", sizes.cast(word_parameters(model, shard.tensor)));
-  if (shard.chunks_loss()) {
-    keep(tensors, "gradient of the head input", sizes.residual());
-    return tensors;
-  }
-  keep(tensors, "head input", sizes.column_input());
-  const LossMatrices matrices = loss_matrices(model, shard, shard.tokens());
-  keep(tensors, matrices.name, matrices.kept);
-  return tensors;
-}
-
 Bytes held_for_weight_gradients(const TransformerSpec& model, const Shard& whole, LayerKind kind) {
   const Shard shard = shard_of_layer(whole, kind);
   const LayerSizes sizes(model, shard);
@@ -473,38 +317,6 @@ Bytes held_for_weight_gradients(const TransformerSpec& model, const Shard& whole
   const std::int64_t pairs = received_pairs(model, shard);
   held += pairs * sizes.element() * (w.up + w.ffn) + sizes.columns(w.shared_up + w.shared);
   return Bytes(sizes.input(held) + 2 * pairs * expert_row(model, shard));  // tokens, gradients
-}
-
-Bytes head_activation(const TransformerSpec& model, const Shard& shard) {
-  return total(head_tensors(model, shard));
-}
-
-Bytes head_logits(const TransformerSpec& model, const Shard& shard) {
-  if (shard.chunks_loss()) return {};
-  return Bytes(element_bytes(shard.precision) * made_logits(model, shard, shard.tokens()));
-}
-
-Bytes returned_logits(const TransformerSpec& model, const Shard& shard) {
-  if (!shard.leaves_logits()) return {};
-  const std::int64_t each = shard.software.fp32_logits ? kFp32 : element_bytes(shard.precision);
-  return Bytes(each * read_logits(model, shard, shard.tokens()));
-}
-
-Bytes held_by_head(const TransformerSpec& model, const Shard& shard) {
-  if (shard.chunks_loss()) return {};
-  return boundary_activation(model, shard) + head_logits(model, shard);
-}
-
-HeadTransient head_transient(const TransformerSpec& model, const Shard& shard) {
-  if (!shard.chunks_loss()) {
-    const LossMatrices all = loss_matrices(model, shard, shard.tokens());
-    return {.forward = Bytes(all.forward), .backward = Bytes(all.backward)};
-  }
-  const LossMatrices chunk = loss_matrices(model, shard, loss_chunks(shard).front());
-  const Shard of_head = shard_of_head(shard);
-  const LayerSizes sizes(model, of_head);
-  return {.forward = Bytes(sizes.column_input() + chunk.kept + std::max(chunk.forward, chunk.backward)),
-          .backward = {}};
 }
 
 Bytes boundary_activation(const TransformerSpec& model, const Shard& shard) {
@@ -555,7 +367,7 @@ Bytes weight_gradient_transient(const TransformerSpec& model, const Shard& shard
   for (const WeightShape& weight : matrices.linear()) largest = std::max(largest, weight.size());
   for (const WeightShape& weight : matrices.linear_of_expert())  // one GEMM of all of them
     largest = std::max(largest, experts * weight.size());
-  const std::int64_t cast = shard.autocast ? kFp32 : 0;
+  const std::int64_t cast = shard.autocast ? kFp32Bytes : 0;
   return Bytes((element_bytes(shard.precision) + cast) * largest);
 }
 
