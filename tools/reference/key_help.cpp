@@ -396,7 +396,8 @@ constexpr KeyHelp kScenarioHelp[] = {
         "options.memory.bucket_copies",
         "gradients are copied to be reduced and joined to be stepped, as DeepSpeed does; in bf16 with fp32 "
         "gradients as its BF16_Optimizer does"},
-    KeyHelp{"options.memory.fragmentation", "reserved over allocated memory, less 1", "the profile's"},
+    KeyHelp{"options.memory.fragmentation", "reserved over allocated memory, less 1",
+            "the profile's; on a full card what is left, at least 0.02"},
     KeyHelp{"network", "priced by closed forms, or as flows that share links: a word, or a mapping"},
     KeyHelp{"network.mode", "as above"},
     KeyHelp{"network.placement", "which nodes are this job's"},
