@@ -5,7 +5,8 @@ const SET_PAINTS = [0, 1, 4, 5, 6, 3, 7];
 // Around (0, 0), about 10 across: sets are told apart by their mark as well.
 const MARKS = ['M-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0 -9 0z', 'M-4 -4h8v8h-8z', 'M0 -5.4l5 9h-10z', 'M0 -6l4.6 6l-4.6 6l-4.6 -6z', 'M0 5.4l5 -9h-10z',
   'M-1.7 -5.5h3.4v3.8h3.8v3.4h-3.8v3.8h-3.4v-3.8h-3.8v-3.4h3.8z', 'M-5.5 -2.5h11v5h-11z', 'M-2.5 -5.5h5v11h-5z', 'M0 -6l1.6 4.4h4.4l-3.6 2.8l1.4 4.4l-3.8 -2.6l-3.8 2.6l1.4 -4.4l-3.6 -2.8h4.4z',
-  'M-5 -5l5 3l5 -3l-3 5l3 5l-5 -3l-5 3l3 -5z', 'M-5.2 0l2.6 -4.5h5.2l2.6 4.5l-2.6 4.5h-5.2z'];
+  'M-5 -5l5 3l5 -3l-3 5l3 5l-5 -3l-5 3l3 -5z', 'M-5.2 0l2.6 -4.5h5.2l2.6 4.5l-2.6 4.5h-5.2z',
+  'M-5 -4.2l10 8.4v-8.4l-10 8.4z', 'M-4.2 -5h8.4l-8.4 10h8.4z'];
 
 // 1, 2 and 5 times the powers of ten in a range, or the powers alone: labels this wide do not touch.
 // Even steps where fewer than two of them are in the range.
