@@ -119,13 +119,13 @@ TEST(Autocast, MovesTheBytesOfAnFp32Stream) {
   const TransformerSpec model = gpt();
   const std::int64_t elements = kTokens * 1024;
   constexpr std::int64_t kStatistics = 8;
-  const Op& fused = op_lists::find(layer_operators(model, of(true, true)).forward, "attention norm");
+  const LayerOps compiled = layer_operators(model, of(true, true));
+  const Op& fused = op_lists::find(compiled.forward, "attention norm");
   EXPECT_EQ(fused.bytes, Bytes(elements * (4 + 2) + kTokens * kStatistics));
   const LayerOps eager = layer_operators(model, of(true, false));
   const Op& norm = op_lists::find(eager.forward, "attention norm");
   EXPECT_EQ(norm.bytes, Bytes(elements * (4 + 4 + 4 + 2) + kTokens * kStatistics));
   EXPECT_EQ(norm.kernels, 2);
-  const LayerOps compiled = layer_operators(model, of(true, true));
   EXPECT_EQ(op_lists::find(compiled.forward, "residual add").bytes, Bytes(elements * (2 + 4 + 4)));
   EXPECT_EQ(op_lists::find(embedding_operators(model, of(true, true)).forward, "embedding").bytes,
             Bytes(elements * (4 + 4)));
