@@ -33,16 +33,12 @@ struct PipelineTensors {
   std::vector<StageTensors> contents;
   std::vector<std::size_t> content_of;  // [stage]
   std::vector<PassMemory> passes;       // [stage]
-  // The same but for the gradients that they make; empty if they make none.
-  std::vector<PassMemory> without_gradients;
 
   [[nodiscard]] const StageTensors& of(std::size_t stage) const { return contents[content_of[stage]]; }
 };
 
 PipelineTensors pipeline_tensors(const TransformerSpec& model, const LedgerRequest& request) {
   const PassHabits habits = habits_of(request.job);
-  PassHabits without = habits;
-  without.gradients = {};
   PipelineTensors tensors;
   std::vector<const StageContent*> contents;
   for (const StageContent& content : request.job.plan.stages) {
@@ -55,8 +51,6 @@ PipelineTensors pipeline_tensors(const TransformerSpec& model, const LedgerReque
     const std::size_t stage = tensors.passes.size();
     PassMemory& pass = tensors.passes.emplace_back(pass_memory(tensors.of(stage)));
     add_gradients_of_passes(pass, model, request.job, static_cast<int>(stage));
-    if (habits.gradients.dense > 0)
-      tensors.without_gradients.push_back(pass_memory(model, request.job.shard, content, without));
   }
   return tensors;
 }
@@ -122,10 +116,9 @@ class RankLedger {
   Bytes merged_outputs() const;
   void add_buffers(LedgerItems& items, RankStates::When when) const;
   void add_activations(LedgerItems& items, const ReplayPeak& peak, const PipelineTensors& tensors) const;
-  Bytes beside_gradients(const std::vector<Action>& order, const ReplayPeak& peak,
-                         const PipelineTensors& tensors) const;
+  Bytes beside_gradients(const std::vector<Action>& order, const ReplayPeak& peak) const;
   Bytes add_overhead(LedgerItems& items, Bytes step_blocks, Bytes gradient_blocks) const;
-  Bytes fragmentation(Bytes size, Bytes left) const;
+  Bytes unused_blocks(Bytes size, Bytes left) const;
   int communicators() const;
 
   const TransformerSpec& model_;
@@ -261,7 +254,7 @@ int RankLedger::communicators() const {
 // Cached blocks that nothing fits in, of `size` allocated bytes. Before an allocation fails PyTorch gives back what it can,
 // so on a full card they are what is left, down to the least that steady runs show.
 //   source  c10/cuda/CUDACachingAllocator.cpp, malloc: release_cached_blocks and another try
-Bytes RankLedger::fragmentation(Bytes size, Bytes left) const {
+Bytes RankLedger::unused_blocks(Bytes size, Bytes left) const {
   if (shard_.software.fragmentation) return share_of(size, *shard_.software.fragmentation);
   const double usual = request_.profile.memory.fragmentation.value;
   const Bytes unused = share_of(size, usual), least = share_of(size, std::min(usual, kLeastFragmentation));
@@ -274,7 +267,7 @@ Bytes RankLedger::add_overhead(LedgerItems& items, Bytes step_blocks, Bytes grad
   const Bytes blocks = states_.stream_blocks() + gradient_blocks;
   const Bytes communicators_of_nccl = overheads.communicators.value * communicators();
   const Bytes others = blocks + step_blocks + overheads.context.value + communicators_of_nccl;
-  const Bytes unused = fragmentation(items.allocated() + gradient_blocks,
+  const Bytes unused = unused_blocks(items.allocated() + gradient_blocks,
                                      request_.profile.device.memory - items.allocated() - others);
   items.add(kOverhead, "fragmentation", unused);
   items.add(kOverhead, "blocks of other streams", blocks);
@@ -286,11 +279,14 @@ Bytes RankLedger::add_overhead(LedgerItems& items, Bytes step_blocks, Bytes grad
 
 // Memory that the passes need beyond their peak, because gradients of a stream of their own take no room that activations
 // have left.
-Bytes RankLedger::beside_gradients(const std::vector<Action>& order, const ReplayPeak& peak,
-                                   const PipelineTensors& tensors) const {
+Bytes RankLedger::beside_gradients(const std::vector<Action>& order, const ReplayPeak& peak) const {
   const Bytes gradients = states_.gradients_apart();
   if (gradients == Bytes(0)) return Bytes(0);
-  const ReplayPeak without = replay_memory(order, tensors.without_gradients);
+  const PassHabits habits =
+      pass_habits(request_.job.training.recompute, request_.job.offload);  // that make none
+  std::vector<PassMemory> passes;
+  for (const StageContent& here : plan_.stages) passes.push_back(pass_memory(model_, shard_, here, habits));
+  const ReplayPeak without = replay_memory(order, passes);
   return without.live + without.transient + gradients - peak.live - peak.transient;
 }
 
@@ -312,7 +308,7 @@ StageMemory RankLedger::stage(const PipelineTensors& tensors) const {
   add_activations(items, peak, tensors);
 
   PeakMoment moment;
-  Bytes apart = beside_gradients(order, peak, tensors);
+  Bytes apart = beside_gradients(order, peak);
   const Bytes blocks = states_.step_blocks() + merged_outputs() + apart;
   const Bytes reserved = std::max(items.allocated() + blocks, step.allocated());
   if (step.allocated() > items.allocated()) {

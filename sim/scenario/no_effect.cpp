@@ -148,13 +148,17 @@ void listen_to_recompute(Listener& listener, const Scenario& scenario) {
   listener.say("training.recompute.modules", !idle.empty(), idle);
 }
 
+bool has_fp32_weights(const TrainingSpec& training) {
+  return training.precision == Precision::kFp32 || training.autocast;
+}
+
 bool shards_are_fp32(const Scenario& scenario) {
   return scenario.options.rules.memory.fp32_shards && zero_stage_in_effect(scenario) == 3;
 }
 
 bool shards_are_masters(const Scenario& scenario) {
-  return shards_are_fp32(scenario) && scenario.training.master_weights && !scenario.training.autocast &&
-         scenario.training.precision != Precision::kFp32;
+  return shards_are_fp32(scenario) && scenario.training.master_weights &&
+         !has_fp32_weights(scenario.training);
 }
 
 // Why masters are whole, but for what `offload` asks of the host; empty where they may keep remainders.
@@ -239,8 +243,8 @@ void listen_to_degrees(Listener& listener, const Scenario& scenario) {
   listener.say("parallelism.zero_stage", parallel.zero_stage > 0 && zero == 0 && !chooses_code(scenario),
                one_replica ? "there is one replica, and nobody to share with"
                            : "parallelism.zero_group is 1, and nobody shares");
-  const bool fp32_weights = scenario.training.precision == Precision::kFp32 || scenario.training.autocast;
-  listener.say("training.master_weights", fp32_weights, "fp32 weights are their own masters");
+  listener.say("training.master_weights", has_fp32_weights(scenario.training),
+               "fp32 weights are their own masters");
   listen_to_remainders(listener, scenario);
   listener.say("options.memory.whole_gradients", keeps_gradients_whole(scenario) && zero < 2,
                "gradients are sharded under ZeRO 2 and 3 of several replicas only");

@@ -263,10 +263,8 @@ constexpr KeyHelp kScenarioHelp[] = {
     KeyHelp{"training.sixteen_bit_layers.last", "of the last layers"},
     KeyHelp{"training.autocast",
             "weights, gradients and the residual stream are fp32, and PyTorch casts what products read "
-            "(`torch.autocast`, as in "
-            "nanoGPT, Lightning's `bf16-mixed` or Transformers' `bf16`); not of FSDP's own mixed precision, "
-            "which gathers in "
-            "16 bit"},
+            "(`torch.autocast`, as in nanoGPT, Lightning's `bf16-mixed` or Transformers' `bf16`); not of "
+            "FSDP's own mixed precision, which gathers in 16 bit"},
     KeyHelp{"training.gradient_dtype", "of gradients that are accumulated and reduced",
             "`fp16` in fp16 training, else `fp32`"},
     KeyHelp{
@@ -363,8 +361,7 @@ constexpr KeyHelp kScenarioHelp[] = {
             "fused grouped MLP, Megatron-LM's `--use-transformer-engine-op-fuser`)"},
     KeyHelp{"options.foreach_step",
             "the optimizer steps operation by operation over all tensors, and makes one more of each "
-            "(PyTorch's Adam and "
-            "AdamW unless they are `fused`; Transformers' `adamw_torch`)"},
+            "(PyTorch's Adam and AdamW unless they are `fused`; Transformers' `adamw_torch`)"},
     KeyHelp{"options.memory", "what the software leaves on the GPU"},
     KeyHelp{"options.memory.fused_loss",
             "the loss is one kernel, and writes its gradient over the 16-bit logits (Transformer Engine's, "
